@@ -1,0 +1,143 @@
+"""Timing cells: the time per epoch of one run, in a plain loop and in a population."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from sharpen.bench.floor import Ceiling, Work, measure_ceiling, work
+from sharpen.bench.peer import PlainLoop
+from sharpen.datasets import Dataset
+from sharpen.models import Inputs, Network
+from sharpen.training.capture import Runner
+from sharpen.training.device import arithmetic
+from sharpen.training.population import Population
+from sharpen.training.trials import network_of, population_size, resolve
+from sharpen.trial import Trial
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One cell: seconds per epoch of one run, in the plain loop and in the population, and what limits them."""
+
+    dataset: str
+    model: str
+    precision: str
+    members: int
+    plain: float
+    population: float
+    plain_memory: int
+    population_memory: int
+    floor: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster a run is in the population."""
+        return self.plain / self.population
+
+    @property
+    def floor_share(self) -> float:
+        """The share of the time that the device's own limits explain."""
+        return self.floor / self.population
+
+
+def geometric_mean(timings: Iterable[Timing]) -> float:
+    """The mean that treats twice as fast and half as fast as opposites."""
+    ratios = [t.ratio for t in timings]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def time_cells(
+    datasets: Iterable[Dataset],
+    models: Iterable[str],
+    device: torch.device,
+    precision: str,
+    members: int | None = None,
+    seconds: float = 1.0,
+) -> Iterator[Timing]:
+    """Times every (dataset, model), one after another, with the paper's settings.
+
+    Args:
+        datasets, models: The cells.
+        device, precision: Where and how to compute; the plain loop's matrix products use the same precision.
+        members: The population's size; by default up to 205, as many as fit.
+        seconds: How long to time each side.
+    """
+    models = list(models)
+    with arithmetic(precision, device) as dtype:
+        ceiling = measure_ceiling(device)
+        for dataset in datasets:
+            for model in models:
+                yield _time_cell(dataset, model, device, precision, dtype, members, seconds, ceiling)
+
+
+def _time_cell(
+    dataset: Dataset,
+    model: str,
+    device: torch.device,
+    precision: str,
+    dtype: torch.dtype,
+    members: int | None,
+    seconds: float,
+    ceiling: Ceiling,
+) -> Timing:
+    trial = resolve(Trial(model=model, lam=0.25), dataset)
+    split = dataset.splits[str(trial.split)]
+    loop = PlainLoop(dataset.graph, split, trial, dataset.metric, device)
+    plain, plain_memory = _time(loop.epoch, device, seconds)
+    del loop
+    _release(device)
+
+    network = network_of(dataset.graph, trial)
+    inputs = Inputs(dataset.graph, network.convolution, device, dtype)
+    size = members or population_size(network, inputs, 205)
+    trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r), dataset) for r in range(size)]
+    population = Population(network, inputs, dataset.metric, trials, [split] * size)
+    runner = Runner(population)
+    each, memory = _time(runner.epoch, device, seconds, at_most=population.epochs - Runner.WARM_UP - 3)
+    floor = ceiling.seconds(_work(network, dataset))
+    del runner, population
+    _release(device)
+    return Timing(dataset.name, model, precision, size, plain, each / size, plain_memory, memory, floor)
+
+
+def _work(network: Network, dataset: Dataset) -> Work:
+    x = dataset.graph.x
+    entries = x.numel() if x.layout == torch.strided else int(x.values().numel())
+    return work(network, dataset.graph.num_nodes, entries, int(dataset.graph.adjacency.nnz))
+
+
+def _release(device: torch.device) -> None:
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most: int = 10**9) -> tuple[float, int]:
+    """The median time of one call over about so many seconds, and the peak memory in bytes (of a GPU)."""
+
+    def wait() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    for _ in range(3):
+        run()
+    wait()
+    times: list[float] = []
+    begin = time.perf_counter()
+    # In small groups: waiting for the device after every epoch would make the epoch look longer than it is.
+    while (len(times) < 3 or time.perf_counter() - begin < seconds) and 3 + 5 * (len(times) + 1) <= max(at_most, 8):
+        start = time.perf_counter()
+        for _ in range(5):
+            run()
+        wait()
+        times.append((time.perf_counter() - start) / 5)
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
+    return sorted(times)[len(times) // 2], peak

@@ -1,0 +1,68 @@
+"""The command line as a whole: its subcommands, its help, its exit codes."""
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from sharpen.cli.compare import compare
+from sharpen.cli.datasets import datasets
+from sharpen.errors import InputError
+
+app = typer.Typer(name="sharpen", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app.command()(compare)
+app.command()(datasets)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"sharpen {version('graph-sharpen')}")
+        except PackageNotFoundError:
+            typer.echo("sharpen (from a source tree that is not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def sharpen(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    """Label the unlabeled nodes of a graph, and say honestly how well.
+
+    [bold]What sharpening does, on a graph that comes along (a minute on two cores):[/bold]
+
+    sharpen compare
+
+    [bold]On a benchmark, over 30 random splits, on a GPU:[/bold]
+
+    sharpen compare cora --model gcn --lam 0.25 --splits 30 --device cuda
+
+    [bold]Several λ at once, or the one that validation chooses:[/bold]
+
+    sharpen compare citeseer --lam 0.1,0.25,0.5
+
+    sharpen compare citeseer --lam auto
+
+    [bold]On the paper's own split, and for scripts:[/bold]
+
+    sharpen compare cora --splits paper --seeds 10 --json
+
+    [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given cannot be used (one line on
+    standard error says what and how to mend it); 130 interrupted by Ctrl-C.
+    """
+
+
+def main() -> None:
+    """Run the command line; the entry point of the installed command ``sharpen``."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show λ shows a question mark, and not a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app(prog_name="sharpen")
+    except InputError as error:
+        print(f"sharpen: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,72 @@
+"""``sharpen bench``: this machine, us against a plain PyG loop."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.console import Console
+
+from sharpen.bench.cells import Timing, geometric_mean, time_cells
+from sharpen.datasets import find_dataset, list_datasets, load_dataset
+from sharpen.errors import InputError
+from sharpen.training.device import describe_device, resolve_device
+
+_HEADER = (
+    f"{'cell':<22}{'members':>8}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'floor':>8}{'plain GB':>10}{'ours GB':>9}"
+)
+
+
+def bench(
+    datasets: Annotated[str, typer.Option(help="Comma-separated names; by default all whose data is at hand.")] = "",
+    models: Annotated[str, typer.Option(help="Comma-separated: gcn, sage, gat, mlp.")] = "gcn,sage,gat",
+    precision: Annotated[str, typer.Option(help="float32, tf32 or float64; or several, comma-separated.")] = "float32",
+    members: Annotated[int, typer.Option(help="Runs per population; 0: up to 205, as many as fit.", min=0)] = 0,
+    seconds: Annotated[float, typer.Option(help="How long to time each side of a cell.", min=0.01)] = 1.0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    data: Annotated[Path | None, typer.Option(help="Folder of benchmark graphs; by default $SHARPEN_DATA.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A CSV file that gets a line per cell.")] = None,
+) -> None:
+    """Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch."""
+    where = resolve_device(device)
+    names = [name.strip() for name in datasets.split(",") if name.strip()]
+    if not names:
+        names = [info.name for info in list_datasets() if find_dataset(info.name, data) is not None]
+    if not names:
+        raise InputError("no benchmark graph is at hand; name their folder with --data, or one dataset with --datasets")
+    console = Console(highlight=False)
+    console.print(f"{describe_device(where)}, torch {torch.__version__}; milliseconds per epoch of one run")
+    writer = None
+    file = out.open("w", newline="", encoding="utf-8") if out else None
+    for each in precision.split(","):
+        timings: list[Timing] = []
+        console.print(f"\n[bold]{each.strip()}[/bold]\n{_HEADER}")
+        loaded = (load_dataset(name, data) for name in names)
+        for t in time_cells(loaded, models.split(","), where, each.strip(), members or None, seconds):
+            timings.append(t)
+            console.print(
+                f"{t.dataset + ' ' + t.model:<22}{t.members:>8}{1e3 * t.plain:>10.2f}{1e3 * t.population:>10.3f}{t.ratio:>8.1f}"
+                f"{100 * t.floor_share:>7.0f}%{t.plain_memory / 1e9:>10.2f}{t.population_memory / 1e9:>9.2f}",
+                soft_wrap=True,
+            )
+            if file:
+                row = asdict(t) | {"ratio": t.ratio, "floor_share": t.floor_share}
+                if writer is None:
+                    writer = csv.DictWriter(file, row.keys())
+                    writer.writeheader()
+                writer.writerow(row)
+                file.flush()
+        console.print(
+            f"geometric mean of the ratio {geometric_mean(timings):.1f}, least {min(t.ratio for t in timings):.1f}"
+        )
+    if file:
+        file.close()
+
+
+def script() -> None:
+    """The same as a program of its own."""
+    typer.run(bench)

@@ -1,0 +1,314 @@
+"""``sharpen compare``: sharpened training against plain training, paired on the same splits and seeds."""
+
+import json
+import math
+import os
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from sharpen.errors import InputError
+from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
+
+if TYPE_CHECKING:
+    from sharpen.datasets import Dataset
+
+# What `--lam auto` chooses from, besides 0. The useful λ of the paper lie below 0.5, so the grid is finest there.
+AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
+# On one split, or a few, there are seeds enough for so many pairs.
+FEWEST_PAIRS = 10
+
+_of_model = partial(typer.Option, rich_help_panel="Model and optimiser (by default the paper's for the dataset)")
+_of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpened runs")
+
+
+def _dataset_names() -> list[str]:
+    from sharpen.datasets import list_datasets
+
+    return [info.name for info in list_datasets()]
+
+
+def compare(
+    dataset: Annotated[
+        str, typer.Argument(help="One of `sharpen datasets`.", autocompletion=_dataset_names)
+    ] = "digits",
+    *,
+    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".", autocompletion=lambda: list(MODELS))] = "gcn",
+    lam: Annotated[
+        str | None,
+        typer.Option(
+            help=f"λ: a number; several, as 0.1,0.25; or auto, the best on validation of 0, "
+            f"{', '.join(f'{value:g}' for value in AUTO_LAMS)}.",
+            show_default="0.25; digits: 0.5",
+        ),
+    ] = None,
+    splits: Annotated[
+        str | None, typer.Option(help="How many splits; or paper, the paper's own.", show_default="10; digits: 20")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="How many seeds on each split.", show_default=f"1; paper: enough for {FEWEST_PAIRS} pairs"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/compare-DATASET-MODEL")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the headline, and nothing else.")] = False,
+    layers: Annotated[int | None, _of_model(help="Number of layers.")] = None,
+    hidden: Annotated[int | None, _of_model(help="Width of the layers.")] = None,
+    dropout: Annotated[float | None, _of_model(help="Share of activations set to zero.")] = None,
+    norm: Annotated[str | None, _of_model(help=", ".join(NORMS) + ".")] = None,
+    residual: Annotated[bool | None, _of_model("--residual/--no-residual", help="Linear shortcuts.")] = None,
+    input_linear: Annotated[
+        bool | None, _of_model("--input-linear/--no-input-linear", help="A linear layer before the convolutions.")
+    ] = None,
+    lr: Annotated[float | None, _of_model(help="Learning rate of Adam.")] = None,
+    weight_decay: Annotated[float | None, _of_model(help="Weight decay of Adam.")] = None,
+    epochs: Annotated[int | None, _of_model(help="Number of epochs.")] = None,
+    lam_labeled: Annotated[
+        float | None, _of_objective(help="Weight of the uncertainty of labeled nodes.", show_default="-λ")
+    ] = None,
+    q: Annotated[float, _of_objective(help="Order of the entropy: 2 Gini, 1 Shannon.")] = 2.0,
+    balance: Annotated[float, _of_objective(help="Weight that rewards the uncertainty of the mean prediction.")] = 0.0,
+    sharpen_val: Annotated[
+        bool, _of_objective("--sharpen-val/--no-sharpen-val", help="Whether to sharpen validation nodes too.")
+    ] = True,
+) -> None:
+    """Compare sharpened with plain training on the same splits and seeds.
+
+    Prints the paired gain with its 95 % confidence interval, and writes records.parquet (one row per run), traces.npz
+    (loss, entropies and scores per epoch, one row per run) and comparison.json into the output folder.
+
+    With --lam auto, λ is the one with the best mean validation score over all pairs; test scores have no part in it.
+    """
+    # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
+    from sharpen.datasets import load_dataset
+    from sharpen.evaluation import compare_lams
+    from sharpen.report import headline, print_comparison
+    from sharpen.training import train
+    from sharpen.training.device import resolve_device
+
+    resolve_device(device)  # before anything that takes time
+    plain = Trial(
+        model=model,
+        layers=layers,
+        hidden=hidden,
+        dropout=dropout,
+        norm=norm,
+        residual=residual,
+        input_linear=input_linear,
+        lr=lr,
+        weight_decay=weight_decay,
+        epochs=epochs,
+    )
+    sharp = replace(plain, lam_labeled=lam_labeled, q=q, balance=balance, sharpen_val=sharpen_val)
+    default_lam, default_splits = ("0.5", "20") if dataset == "digits" else ("0.25", "10")
+    lams = parse_lams(lam or default_lam, zero_is_plain=not balance and not lam_labeled)
+    wanted = parse_splits(splits or default_splits)
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds is {seeds}; give a number of at least 1")
+
+    loaded = load_dataset(dataset, data)
+    pairs, notes = plan_pairs(loaded, wanted, seeds)
+    folder = out or Path("sharpen-out") / f"compare-{loaded.name}-{model}"
+    make_folder(folder)
+    variants = [plain, *(replace(sharp, lam=value) for value in lams)]
+    trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
+    if not quiet and not as_json:
+        typer.echo(f"Training {len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ ...", err=True)
+    start = time.perf_counter()
+    try:
+        records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted: nothing was written to {folder}.", err=True)
+        raise typer.Exit(130) from None
+    seconds = time.perf_counter() - start
+
+    frame = to_frame(records)
+    plain_frame, *sharp_frames = (frame[i : i + len(pairs)] for i in range(0, len(frame), len(pairs)))
+    comparison = compare_lams(
+        plain_frame, dict(zip(lams, sharp_frames, strict=True)), metric=loaded.metric, choose=lam == "auto"
+    )
+    result = {
+        "headline": headline(comparison),
+        "comparison": asdict(comparison),
+        "notes": notes,
+        "settings": settings(records[len(pairs)].trial, lams, lam_labeled),
+        "pairs": [{"split": split, "seed": seed} for split, seed in pairs],
+        "split_ids": {split: loaded.splits[split].id for split, _ in pairs},
+        "fingerprint": loaded.graph.fingerprint,
+        "device": records[0].device,
+        "precision": precision,
+        "seconds": round(seconds, 3),
+        "versions": records[0].versions,
+        "command": shlex.join(["sharpen", *sys.argv[1:]]),
+    }
+    text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
+    write_whole(
+        folder,
+        {
+            "records.parquet": frame.to_parquet,
+            "traces.npz": partial(write_traces, records=records),
+            "comparison.json": lambda file: file.write(text.encode()),
+        },
+    )
+    if as_json:
+        typer.echo(text)
+    elif quiet:
+        typer.echo(headline(comparison))
+    else:
+        console = Console(highlight=False)
+        cost = f"{len(trials)} runs in {seconds:.1f} s on {records[0].device}; records and settings are in {folder}"
+        # Nothing may be cut off in a file or a pipe.
+        console.width = console.width if console.is_terminal else max(console.width, 120)
+        print_comparison(comparison, console, (*notes, cost))
+
+
+def parse_lams(text: str, *, zero_is_plain: bool = True) -> tuple[float, ...]:
+    """The values of ``--lam``, each once, in the order given; ``auto`` stands for the grid.
+
+    Args:
+        text: as typed.
+        zero_is_plain: whether λ = 0 is the baseline itself, and nothing to compare it with.
+
+    >>> parse_lams("0.1,0.25")
+    (0.1, 0.25)
+    >>> parse_lams("0.1;0.25")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: --lam has '0.1;0.25', which is not a number; give one (0.25), several (0.1,0.25), or auto
+    """
+    if text == "auto":
+        return AUTO_LAMS
+    lams = []
+    for part in text.split(","):
+        try:
+            lams.append(float(part))
+        except ValueError:
+            raise InputError(
+                f"--lam has {part!r}, which is not a number; give one (0.25), several (0.1,0.25), or auto"
+            ) from None
+        if not math.isfinite(lams[-1]):
+            raise InputError(f"--lam has {part!r}, which is not finite; give a number such as 0.25")
+    if zero_is_plain:
+        lams = [lam for lam in lams if lam != 0]
+        if not lams:
+            raise InputError("--lam is 0, which is the baseline itself; give another λ, such as 0.25, or auto")
+    return tuple(dict.fromkeys(lams))
+
+
+def parse_splits(text: str) -> int | None:
+    """The value of ``--splits``: a number, or None for ``paper``.
+
+    >>> parse_splits("30"), parse_splits("paper")
+    (30, None)
+    >>> parse_splits("-1")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: --splits is '-1'; give a number of at least 1, or paper for the paper's own splits
+    """
+    if text == "paper":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"--splits is {text!r}; give a number of at least 1, or paper for the paper's own splits")
+    return int(text)
+
+
+def plan_pairs(dataset: "Dataset", wanted: int | None, seeds: int | None) -> tuple[list[tuple[str, int]], list[str]]:
+    """The (split, seed) of every pair, and what to tell the user about them.
+
+    No two pairs share a seed, so that no two share their first weights: the pairs are as independent as can be.
+
+    Args:
+        dataset: what to compare on.
+        wanted: how many splits; None for the paper's.
+        seeds: how many seeds on each; None for one, or for enough on the paper's splits.
+
+    >>> from sharpen import load_dataset
+    >>> plan_pairs(load_dataset("digits"), 1, seeds=2)
+    ([('balanced-5-500-1000-seed0', 0), ('balanced-5-500-1000-seed0', 1)], [])
+    """
+    names = dataset.splits.paper if wanted is None else dataset.splits.paired(wanted)
+    if not names:
+        raise InputError(f"{dataset.name} has no splits of the paper's; give --splits a number")
+    notes = []
+    if wanted is None:
+        each = seeds or math.ceil(FEWEST_PAIRS / len(names))
+    else:
+        each = math.ceil(wanted * (seeds or 1) / len(names))
+        if len(names) < wanted:
+            notes.append(
+                f"{dataset.name} comes with {len(names)} split{'s' * (len(names) > 1)}, not {wanted}; "
+                f"{each} seeds on each make {each * len(names)} pairs."
+            )
+    return [(name, each * i + j) for i, name in enumerate(names) for j in range(each)], notes
+
+
+def settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> dict[str, Any]:
+    """What all runs share, in the words of Trial; lam is what was compared, and a lam_labeled of None means -lam.
+
+    >>> settings(Trial(hidden=64), [0.25], None)["hidden"]
+    64
+    """
+    shared = {key: value for key, value in asdict(trial).items() if key not in ("split", "seed")}
+    return shared | {"lam": list(lams), "lam_labeled": lam_labeled}
+
+
+def write_traces(file: BinaryIO, records: Sequence[Record]) -> None:
+    """The traces of all records: one array [runs, epochs] per name, its rows in the order of the records.
+
+    >>> import io
+    >>> record = Record(Trial(), 0.8, 0.7, 1, "ok", 0.5, "cpu", "float32", traces={"loss": np.array([0.9, 0.5])})
+    >>> with io.BytesIO() as file:
+    ...     write_traces(file, [record, record])
+    ...     np.load(io.BytesIO(file.getvalue()))["loss"].shape
+    (2, 2)
+    """
+    arrays = {name: np.stack([record.traces[name] for record in records]) for name in records[0].traces}
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # the stubs mix the names up with its own options
+
+
+def make_folder(folder: Path) -> None:
+    """Make sure, before any training, that results can be written.
+
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     make_folder(Path(parent) / "new")
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write to --out {folder} ({error.strerror}); give another folder") from error
+
+
+def write_whole(folder: Path, files: Mapping[str, Callable[[BinaryIO], object]]) -> None:
+    """Write files that appear whole or not at all, together: none is moved to its place before all are written.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder), {"a.txt": lambda file: file.write(b"whole")})
+    ...     (Path(folder) / "a.txt").read_text()
+    'whole'
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as unfinished:
+        for name, write in files.items():
+            with open(Path(unfinished, name), "wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+        for name in files:
+            os.replace(Path(unfinished, name), folder / name)

@@ -1,0 +1,45 @@
+"""Arrays out of files that someone else wrote: only the keys that are needed, and never a pickle."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from sharpen.errors import InputError
+
+
+def read_arrays(path: Path, keys: Iterable[str]) -> dict[str, np.ndarray]:
+    """The arrays of an ``.npz`` file by key. A damaged file or a missing key is an InputError that names the file.
+
+    Args:
+        path: The file.
+        keys: What to read. Other arrays are not touched: files of old hold pickled ones beside.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "graph.npz"
+    >>> np.savez(path, edges=np.array([[0, 1]]))
+    >>> read_arrays(path, ["edges"])
+    {'edges': array([[0, 1]])}
+    >>> read_arrays(path, ["labels"])
+    Traceback (most recent call last):
+    sharpen.errors.InputError: ...graph.npz has no array 'labels' (it has edges); put the published file in its place,
+    or remove it to have it downloaded
+    """
+    way_out = "put the published file in its place, or remove it to have it downloaded"
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {}
+            for key in keys:
+                if key not in archive.files:
+                    found = ", ".join(archive.files) or "nothing"
+                    raise InputError(f"{path} has no array {key!r} (it has {found}); {way_out}")
+                arrays[key] = archive[key]
+            return arrays
+    except InputError:
+        raise
+    except (OSError, EOFError, AttributeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} cannot be read ({error}); {way_out}") from error

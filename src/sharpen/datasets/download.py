@@ -1,0 +1,204 @@
+"""Where a benchmark file lies on this machine, and how it gets there.
+
+A file has one place below a data folder, the same in every folder. It is looked for in the folder that the user names
+(an argument, else the variable ``SHARPEN_DATA``), then in the per-user cache. If it is in neither, it is downloaded
+into the cache: a folder that the user named is only ever read. A download is written beside its place under another
+name and moved there once it is complete and its checksum is right, so that a file in its place is always a whole file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from sharpen.errors import InputError
+
+Folder: TypeAlias = str | os.PathLike[str] | None
+
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file of a benchmark: its place below a data folder, and where it comes from.
+
+    Args:
+        path: place below a data folder, with forward slashes.
+        url: where it is published.
+        sha256: checksum of the published bytes, or None where they are not known.
+
+    >>> RemoteFile("wikics/raw/data.json", "https://example.org/data.json").path
+    'wikics/raw/data.json'
+    """
+
+    path: str
+    url: str
+    sha256: str | None = None
+
+
+def cache_folder() -> Path:
+    """The per-user folder for downloads: ``sharpen`` below ``XDG_CACHE_HOME``, else below what the platform uses.
+
+    >>> cache_folder().name
+    'sharpen'
+    """
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        base = Path(xdg)
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path.home() / ".cache"
+    return base / "sharpen"
+
+
+def data_folders(root: Folder = None) -> tuple[Path, ...]:
+    """The folders that are searched, in order: the one that the user names, if any, then the cache.
+
+    >>> data_folders(".") == (Path("."), cache_folder())
+    True
+    >>> data_folders("no/such/folder")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: the data folder no/such/folder (argument root) does not exist; name an existing folder,
+    or none to use the cache ...sharpen
+    """
+    named, origin = (root, "argument root") if root is not None else (os.environ.get("SHARPEN_DATA"), "SHARPEN_DATA")
+    if not named:
+        return (cache_folder(),)
+    if not Path(named).is_dir():
+        raise InputError(
+            f"the data folder {named} ({origin}) does not exist; name an existing folder, "
+            f"or none to use the cache {cache_folder()}"
+        )
+    return (Path(named), cache_folder())
+
+
+def find_file(file: RemoteFile, root: Folder = None) -> Path | None:
+    """Where ``file`` lies on this machine, or None. Nothing is downloaded.
+
+    >>> find_file(RemoteFile("no/such/file", "https://example.org/file")) is None
+    True
+    """
+    return next((place for folder in data_folders(root) if (place := folder / file.path).is_file()), None)
+
+
+def find_folder(files: Iterable[RemoteFile], root: Folder = None) -> Path | None:
+    """The data folder that holds ``files`` (of the first, if they lie in different ones), or None if one is missing.
+
+    >>> find_folder([RemoteFile("no/such/file", "https://example.org/file")]) is None
+    True
+    """
+    held = [next((f for f in data_folders(root) if (f / file.path).is_file()), None) for file in files]
+    return held[0] if None not in held else None
+
+
+def get_file(file: RemoteFile, root: Folder = None) -> Path:
+    """Where ``file`` lies on this machine; it is downloaded into the cache first if it lies nowhere.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.npz").write_bytes(b"...")
+    ...     get_file(RemoteFile("a.npz", "https://example.org/a.npz"), root=folder).name
+    'a.npz'
+    """
+    return find_file(file, root) or download(file, cache_folder())
+
+
+def read_verified(file: RemoteFile, root: Folder = None) -> bytes:
+    """The bytes of ``file``, after a look at their checksum: for formats that run code when they are read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.pickle").write_bytes(b"...")
+    ...     read_verified(RemoteFile("a.pickle", "https://example.org/a.pickle", sha256="ab5a"), root=folder)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: ...a.pickle is not the file that https://example.org/a.pickle publishes (its SHA-256 is
+    ab5df625bc76dbd4e163bed2dd888df828f90159bb93556525c31821b6541d46, expected ab5a); put the published file in its
+    place, or remove it to have it downloaded
+    """
+    place = get_file(file, root)
+    content = place.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != file.sha256:
+        raise InputError(
+            f"{place} is not the file that {file.url} publishes (its SHA-256 is {found}, expected {file.sha256}); "
+            "put the published file in its place, or remove it to have it downloaded"
+        )
+    return content
+
+
+def download(file: RemoteFile, folder: Path) -> Path:
+    """Download ``file`` to its place below ``folder`` with a progress bar; it appears there whole or not at all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     download(RemoteFile("a.npz", "http://127.0.0.1:9/a.npz"), Path(folder))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: http://127.0.0.1:9/a.npz could not be downloaded (...); get that file by other means and
+    put it at ...a.npz, or at a.npz below the folder that --data or SHARPEN_DATA names
+    """
+    target = folder / file.path
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise InputError(
+            f"cannot write to the cache {folder} ({error}); set XDG_CACHE_HOME to a folder that can be written"
+        ) from error
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            found = _copy(file.url, out)
+            out.flush()
+            os.fsync(out.fileno())
+        if file.sha256 is not None and found != file.sha256:
+            _give_up(file, target, f"its SHA-256 is {found}, expected {file.sha256}")
+        os.replace(part, target)
+    except (OSError, http.client.HTTPException) as error:
+        reason = error.reason if type(error) is urllib.error.URLError else error
+        _give_up(file, target, str(reason) or type(error).__name__, error)
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def _copy(url: str, out: IO[bytes]) -> str:
+    """Copy what ``url`` serves to ``out``; its SHA-256. An end before the announced length is an error."""
+    digest, received = hashlib.sha256(), 0
+    request = urllib.request.Request(url, headers={"User-Agent": "sharpen"})
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with (
+        urllib.request.urlopen(request, timeout=60) as response,
+        Progress(*columns, console=Console(stderr=True)) as progress,
+    ):
+        announced = response.headers.get("Content-Length")
+        length = int(announced) if announced else None
+        task = progress.add_task(f"Downloading {url.rsplit('/', 1)[-1]}", total=length)
+        while chunk := response.read(CHUNK):
+            out.write(chunk)
+            digest.update(chunk)
+            received += len(chunk)
+            progress.update(task, completed=received)
+    if length is not None and received != length:
+        raise ConnectionError(f"the connection ended after {received} of {length} bytes")
+    return digest.hexdigest()
+
+
+def _give_up(file: RemoteFile, target: Path, reason: str, cause: BaseException | None = None) -> NoReturn:
+    raise InputError(
+        f"{file.url} could not be downloaded ({reason}); get that file by other means and put it at {target}, "
+        f"or at {file.path} below the folder that --data or SHARPEN_DATA names"
+    ) from cause

@@ -1,0 +1,407 @@
+r"""Statistics of differences: paired on the same splits and seeds, or labeled as unpaired.
+
+A split moves the score of every variant up or down together. The difference of two variants on the same split and seed
+is free of that: its spread, and not the spread of the scores, says how sure a gain is.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from sharpen.errors import InputError
+
+Floats = NDArray[np.float64]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """What paired scores say about ``a`` against ``b``; see :func:`paired_difference`.
+
+    A quantity that the pairs cannot give is ``None``, and ``note`` says why.
+
+    >>> paired_difference([0.82, 0.85], [0.81, 0.83]).wins
+    2
+    """
+
+    n: int
+    mean_a: float
+    mean_b: float
+    sd_a: float | None
+    sd_b: float | None
+    difference: float
+    standard_error: float | None
+    t_interval: Interval | None
+    bootstrap_interval: Interval | None
+    t_p: float | None
+    wilcoxon_p: float | None
+    wins: int
+    ties: int
+    losses: int
+    note: str | None = None
+    kind: Literal["paired"] = "paired"
+
+    @property
+    def win_rate(self) -> float:
+        """Share of pairs that ``a`` wins, a tie counting half.
+
+        >>> paired_difference([3, 2, 1], [1, 2, 2]).win_rate
+        0.5
+        """
+        return (self.wins + self.ties / 2) / self.n
+
+
+@dataclass(frozen=True)
+class UnpairedDifference:
+    """What two separate samples say about ``a`` against ``b``; see :func:`unpaired_difference`.
+
+    >>> unpaired_difference([0.82, 0.85], [0.81, 0.83]).kind
+    'unpaired'
+    """
+
+    n_a: int
+    n_b: int
+    mean_a: float
+    mean_b: float
+    sd_a: float | None
+    sd_b: float | None
+    difference: float
+    t_interval: Interval | None
+    t_p: float | None
+    note: str | None = None
+    kind: Literal["unpaired"] = "unpaired"
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Whether our scores agree with a published mean; see :func:`consistent_with`.
+
+    ``consistent`` is ``None`` when neither side has a spread. ``distance`` is the difference in combined standard
+    deviations, √(sd² + published sd²): how far apart two single runs of the two sides would be expected to lie.
+
+    >>> round(consistent_with(84.0, 0.3, 5, [84.1, 84.9, 84.5]).distance, 2)
+    1.0
+    """
+
+    consistent: bool | None
+    difference: float
+    t_interval: Interval | None
+    t_p: float | None
+    distance: float | None
+    note: str | None = None
+
+
+class Pairs(NamedTuple):
+    """Two columns of scores, aligned; see :func:`pair`.
+
+    >>> Pairs(pd.DataFrame({"seed": [0]}), np.array([0.8]), np.array([0.7]), dropped=1).dropped
+    1
+    """
+
+    keys: pd.DataFrame
+    a: Floats
+    b: Floats
+    dropped: int
+
+
+def paired_difference(
+    a: ArrayLike, b: ArrayLike, *, level: float = 0.95, resamples: int = 9999, seed: int = 0
+) -> PairedDifference:
+    r"""The mean of :math:`d_i = a_i - b_i` and how sure it is.
+
+    .. math:: \bar d \pm t_{n-1} \, s_d / \sqrt n
+
+    The bootstrap interval is BCa (bias-corrected and accelerated) over the pairs, with its own seed, so that it is the
+    same every time; it does not assume normal differences, at the price of being a little narrow below ten pairs.
+    ``t_p`` is the two-sided paired t-test, ``wilcoxon_p`` the two-sided signed-rank test (zero differences left out;
+    exact, also with ties, up to 200 pairs). Differences that agree to twelve digits are equal: scores are counts over
+    counts, and 0.853 - 0.850 must rank level with 0.843 - 0.840.
+
+    One pair, or differences without spread, have no interval and no t-test: a note says so instead of a warning.
+
+    Args:
+        a, b: scores of the same length; ``a[i]`` and ``b[i]`` are from the same split and seed.
+        level: coverage of both intervals.
+        resamples: number of bootstrap resamples.
+        seed: of the bootstrap.
+
+    >>> d = paired_difference(a=[85.1, 84.0, 86.2, 85.5], b=[84.6, 83.8, 85.3, 85.6])
+    >>> f"{d.difference:+.3f} in [{d.t_interval[0]:+.3f}, {d.t_interval[1]:+.3f}], p = {d.t_p:.3f}, {d.wins} wins"
+    '+0.375 in [-0.305, +1.055], p = 0.177, 3 wins'
+    """
+    a, b = _scores(a, "a"), _scores(b, "b")
+    if a.size != b.size:
+        raise InputError(
+            f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
+        )
+    d = _rounded_differences(a, b)
+    n = d.size
+    spread = n > 1 and bool(np.ptp(d) > 0)
+    error = float(d.std(ddof=1) / np.sqrt(n)) if spread else None
+    note = None
+    if n == 1:
+        note = "one pair has no spread: take at least two splits or seeds"
+    elif not spread:
+        note = "all differences are equal: no spread to judge by"
+    bootstrap_interval = None
+    if spread:
+        rng = np.random.default_rng(seed)
+        bootstrap = stats.bootstrap(
+            # Sorted, so that the order of the pairs does not change which resamples are drawn.
+            (np.sort(d),),
+            np.mean,
+            confidence_level=level,
+            n_resamples=resamples,
+            batch=1000,
+            method="BCa",
+            rng=rng,
+        )
+        low, high = bootstrap.confidence_interval
+        bootstrap_interval = float(low), float(high)
+    return PairedDifference(
+        n=n,
+        mean_a=float(a.mean()),
+        mean_b=float(b.mean()),
+        sd_a=_sd(a),
+        sd_b=_sd(b),
+        difference=float(d.mean()),
+        standard_error=error,
+        t_interval=None if error is None else _t_interval(float(d.mean()), error, n - 1, level),
+        bootstrap_interval=bootstrap_interval,
+        t_p=None if error is None else _t_p(float(d.mean()), error, n - 1),
+        wilcoxon_p=_signed_rank_p(d[d != 0]) if n > 1 and d.any() else None,
+        wins=int((d > 0).sum()),
+        ties=int((d == 0).sum()),
+        losses=int((d < 0).sum()),
+        note=note,
+    )
+
+
+def unpaired_difference(a: ArrayLike, b: ArrayLike, *, level: float = 0.95) -> UnpairedDifference:
+    r"""The difference of the means of two separate samples, with Welch's interval and test.
+
+    .. math:: \bar a - \bar b \pm t_\nu \sqrt{s_a^2 / n_a + s_b^2 / n_b}
+
+    For samples that share no splits or seeds, such as runs on different splits. The result calls itself unpaired, and
+    so must every table that shows it: the spread of the splits is in it, and it says much less than pairs would.
+
+    >>> u = unpaired_difference([85.1, 84.0, 86.2, 85.5], [84.6, 83.8, 85.3])
+    >>> f"{u.kind}: {u.difference:+.2f}, p = {u.t_p:.2f}"
+    'unpaired: +0.63, p = 0.36'
+    """
+    a, b = _scores(a, "a"), _scores(b, "b")
+    sd_a, sd_b = _sd(a), _sd(b)
+    difference = float(a.mean() - b.mean())
+    interval, p, note = None, None, None
+    if sd_a is None or sd_b is None:
+        note = "a sample of one has no spread: take at least two runs of each"
+    elif sd_a == sd_b == 0:
+        note = "neither sample has a spread to judge by"
+    else:
+        interval, p = _welch(difference, sd_a, a.size, sd_b, b.size, level)
+    return UnpairedDifference(
+        n_a=a.size,
+        n_b=b.size,
+        mean_a=float(a.mean()),
+        mean_b=float(b.mean()),
+        sd_a=sd_a,
+        sd_b=sd_b,
+        difference=difference,
+        t_interval=interval,
+        t_p=p,
+        note=note,
+    )
+
+
+def consistent_with(
+    published_mean: float, published_std: float | None, n_published: int, ours: ArrayLike, *, level: float = 0.95
+) -> Consistency:
+    """Whether our scores agree with a published "mean ± std over n runs", given both spreads.
+
+    Consistent means that zero lies within Welch's interval of the difference of the two means (ours minus published):
+    both spreads and both numbers of runs count. A side without a spread of its own (one run, or a std that was not
+    published) borrows the other's; with no spread on either side nothing is decided.
+
+    Args:
+        published_mean: as published, in the unit of ``ours``.
+        published_std: standard deviation (n - 1) over the published runs, or ``None``.
+        n_published: the number of published runs.
+        ours: our scores, one per run.
+        level: coverage of the interval.
+
+    >>> consistent_with(84.52, 0.36, 5, [84.1, 84.9, 84.4, 85.0, 83.9]).consistent
+    True
+    >>> consistent_with(84.52, 0.36, 5, [81.1, 81.9, 81.4, 82.0, 80.9]).consistent
+    False
+    """
+    ours = _scores(ours, "ours")
+    if not np.isfinite(published_mean):
+        raise InputError(
+            f"published_mean is {published_mean}; give the published number, or skip what was not reported"
+        )
+    if n_published < 1 or (published_std is not None and not published_std >= 0):
+        raise InputError(
+            f"published_std is {published_std} over n_published {n_published} runs; "
+            "give a standard deviation of at least 0 (or None) and a number of runs of at least 1"
+        )
+    difference = float(ours.mean() - published_mean)
+    n, sd = ours.size, _sd(ours)
+    published_sd = None if n_published == 1 else published_std
+    if not sd and not published_sd:
+        return Consistency(None, difference, None, None, None, "neither side has a spread to judge by")
+    note = None
+    if sd is not None and published_sd is not None:
+        interval, p = _welch(difference, sd, n, published_sd, n_published, level)
+    else:
+        note = f"{'our' if sd is None else 'the published'} spread is unknown; the other side's stands in for it"
+        known, freedom = (published_sd, n_published - 1) if sd is None else (sd, n - 1)
+        assert known is not None
+        sd = published_sd = known
+        error = float(known * np.sqrt(1 / n + 1 / n_published))
+        interval, p = _t_interval(difference, error, freedom, level), _t_p(difference, error, freedom)
+    distance = difference / float(np.hypot(sd, published_sd))
+    return Consistency(interval[0] <= 0 <= interval[1], difference, interval, p, distance, note)
+
+
+def glass_delta(treatment: ArrayLike, control: ArrayLike) -> float:
+    r"""Glass's Δ: the gain in units of the control's standard deviation.
+
+    .. math:: \Delta = (\bar x_\text{treatment} - \bar x_\text{control}) / s_\text{control}
+
+    NaN when the control has no spread.
+
+    >>> glass_delta(treatment=[4.0, 6.0], control=[1.0, 2.0, 3.0])
+    3.0
+    """
+    treatment, control = _scores(treatment, "treatment"), _scores(control, "control")
+    sd = _sd(control)
+    return float((treatment.mean() - control.mean()) / sd) if sd else float("nan")
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    r"""Holm's correction: p-values that hold together, whatever their dependence.
+
+    .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1) \, p_{(j)})
+
+    Reject where the corrected value is below 0.05, and the chance of any false rejection stays below 0.05. NaN (or
+    ``None``) marks a test that could not be made: it stays NaN and does not count as a test.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or (p < 0).any() or (p > 1).any():
+        raise InputError("p_values must be a list of numbers from 0 to 1; NaN marks a test that was not made")
+    order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
+    corrected = np.full_like(p, np.nan)
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(order.size, 0, -1)), 1)
+    return corrected
+
+
+def pair(
+    frame_a: pd.DataFrame, frame_b: pd.DataFrame, on: Sequence[str] = ("split", "seed"), value: str = "test"
+) -> Pairs:
+    """The values of two frames of records, aligned on the columns that make a pair.
+
+    Every key must stand exactly once on both sides. A pair in which a side has no value (a diverged run) is left out
+    and counted, so that a comparison can say so.
+
+    Args:
+        frame_a, frame_b: frames as :func:`sharpen.to_frame` makes them, each of one variant.
+        on: the columns that say which rows belong together.
+        value: the column of scores.
+
+    Returns:
+        ``keys`` (a frame of the ``on`` columns), ``a``, ``b``, and ``dropped``, the number of pairs left out.
+
+    >>> a = pd.DataFrame({"split": ["s0", "s1"], "seed": [0, 0], "test": [0.8, 0.9]})
+    >>> b = pd.DataFrame({"split": ["s1", "s0"], "seed": [0, 0], "test": [0.7, 0.75]})
+    >>> pair(a, b).b.tolist()
+    [0.75, 0.7]
+    """
+    keys = list(on)
+    for side, frame in (("frame_a", frame_a), ("frame_b", frame_b)):
+        if missing := [column for column in (*keys, value) if column not in frame.columns]:
+            raise InputError(f"{side} has no column {missing[0]!r}; it needs {', '.join((*keys, value))}")
+        if frame.duplicated(keys).any():
+            example = _describe(frame.loc[frame.duplicated(keys), keys])
+            raise InputError(f"{side} has {example} more than once; keep one row for each {', '.join(keys)}")
+    both = frame_a[[*keys, value]].merge(
+        frame_b[[*keys, value]], on=keys, how="outer", suffixes=("_a", "_b"), indicator=True, sort=True
+    )
+    for side, lack in (("frame_b", "left_only"), ("frame_a", "right_only")):
+        if (alone := both["_merge"] == lack).any():
+            example = _describe(both.loc[alone, keys])
+            raise InputError(f"{side} lacks {example}; a paired comparison needs every {', '.join(keys)} on both sides")
+    a, b = both[f"{value}_a"].to_numpy(np.float64), both[f"{value}_b"].to_numpy(np.float64)
+    kept = ~(np.isnan(a) | np.isnan(b))
+    return Pairs(both.loc[kept, keys].reset_index(drop=True), a[kept], b[kept], int((~kept).sum()))
+
+
+def _describe(rows: pd.DataFrame) -> str:
+    """The first of these rows, by name: ``split 's1', seed 0``."""
+    return ", ".join(f"{column} {key!r}" for column, key in rows.head(1).to_dict("records")[0].items())
+
+
+def _scores(values: ArrayLike, name: str) -> Floats:
+    scores = np.asarray(values, dtype=np.float64)
+    if scores.ndim != 1 or scores.size == 0:
+        raise InputError(f"{name} has shape {scores.shape}; give a list of at least one score")
+    if not np.isfinite(scores).all():
+        raise InputError(
+            f"{name} holds a score that is not finite; leave diverged runs out, see sharpen.evaluation.pair"
+        )
+    return scores
+
+
+def _rounded_differences(a: Floats, b: Floats) -> Floats:
+    """a - b with the last digits, which are rounding errors of a and b, removed."""
+    largest = max(np.abs(a).max(), np.abs(b).max())
+    return a - b if largest == 0 else np.round(a - b, 12 - math.ceil(math.log10(largest)))
+
+
+def _sd(scores: Floats) -> float | None:
+    if scores.size < 2:
+        return None
+    # The mean of equal numbers may round, which would leave a spread of 1e-17.
+    return float(scores.std(ddof=1)) if np.ptp(scores) > 0 else 0.0
+
+
+def _t_interval(mean: float, error: float, freedom: float, level: float) -> Interval:
+    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    return mean - half, mean + half
+
+
+def _t_p(mean: float, error: float, freedom: float) -> float:
+    return float(2 * stats.t.sf(abs(mean) / error, freedom))
+
+
+def _welch(difference: float, sd_a: float, n_a: int, sd_b: float, n_b: int, level: float) -> tuple[Interval, float]:
+    variance_a, variance_b = sd_a**2 / n_a, sd_b**2 / n_b
+    error = float(np.sqrt(variance_a + variance_b))
+    freedom = (variance_a + variance_b) ** 2 / (variance_a**2 / (n_a - 1) + variance_b**2 / (n_b - 1))
+    return _t_interval(difference, error, freedom, level), _t_p(difference, error, freedom)
+
+
+def _signed_rank_p(d: Floats) -> float:
+    """Two-sided signed-rank test of non-zero differences: exact, also with ties, up to 200 of them.
+
+    Under the null each rank counts as positive with chance ½; the distribution of their sum is built rank by rank.
+    Midranks may be halves, hence twice the ranks.
+    """
+    if d.size > 200:
+        return float(stats.wilcoxon(d).pvalue)
+    ranks = np.rint(2 * stats.rankdata(np.abs(d))).astype(np.int64)
+    chance = np.zeros(ranks.sum() + 1)
+    chance[0] = 1
+    for rank in ranks:
+        chance[rank:] = (chance[rank:] + chance[: chance.size - rank]) / 2
+        chance[:rank] /= 2
+    positive = ranks[d > 0].sum()
+    return float(min(1, 2 * min(chance[: positive + 1].sum(), chance[positive:].sum())))

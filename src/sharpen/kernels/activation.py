@@ -1,0 +1,83 @@
+"""What follows every convolution: bias, normalisation, ReLU and dropout, for a stack of members [R, N, H]."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from sharpen.kernels import backend
+from sharpen.kernels.dropout import relu_dropout
+
+EPSILON, MOMENTUM = 1e-5, 0.1
+
+
+class Norm(NamedTuple):
+    """A normalisation and its parameters, one row [H] per member. Running statistics make it a batch norm."""
+
+    weight: Tensor
+    bias: Tensor
+    running_mean: Tensor | None = None
+    running_var: Tensor | None = None
+
+
+class Dropout(NamedTuple):
+    """Drop probability [R] and the keys [R, 2] of one layer at one epoch."""
+
+    p: Tensor
+    keys: Tensor
+
+
+def _normalize(x: Tensor, norm: Norm, training: bool) -> Tensor:
+    if norm.running_mean is None or norm.running_var is None:
+        return torch.stack([F.layer_norm(x[r], x.shape[2:], norm.weight[r], norm.bias[r]) for r in range(len(x))])
+    return torch.stack(
+        [
+            F.batch_norm(
+                x[r],
+                norm.running_mean[r],
+                norm.running_var[r],
+                norm.weight[r],
+                norm.bias[r],
+                training,
+                MOMENTUM,
+                EPSILON,
+            )
+            for r in range(len(x))
+        ]
+    )
+
+
+def activate_plain(
+    x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None
+) -> Tensor:
+    """:func:`activate` in plain PyTorch: the reference for the fused kernel, and the CPU's way."""
+    if bias is not None:
+        # A batch norm subtracts the bias again: its gradient is 0. Autograd would give rounding noise, which Adam scales up.
+        cancels = training and norm is not None and norm.running_mean is not None
+        x = x + (bias.detach() if cancels else bias)[:, None]
+    if norm is not None:
+        x = _normalize(x, norm, training)
+    return relu_dropout(x, *(dropout or (None, None)))
+
+
+def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None) -> Tensor:
+    """``dropout(relu(norm(x + bias)))``.
+
+    Args:
+        x: The output of a convolution, [R, N, H].
+        bias: [R, H], or nothing.
+        norm: Layer or batch normalisation, or nothing. Running statistics are updated in place when training.
+        training: Whether batch statistics are those of ``x`` or the running ones.
+        dropout: Probabilities and keys, or nothing for no dropout.
+
+    >>> activate(torch.tensor([[[-1.0, 2.0]]]), torch.tensor([[3.0, -3.0]]), None, True, None).tolist()
+    [[[2.0, 0.0]]]
+    """
+    if backend.fused(x):
+        from sharpen.kernels.triton.activation import activate_triton
+
+        return activate_triton(x, bias, norm, training, dropout)
+    return activate_plain(x, bias, norm, training, dropout)

@@ -1,0 +1,118 @@
+"""Random bits that are a function of (member, epoch, layer, position) and of nothing else.
+
+Dropout must not depend on which other members train beside one, nor on the device. So there is no generator with a state: the
+16 random bits of an element are a hash of its position under a key, and the key is a hash of the member's seed, the epoch
+and the layer. Two neighbouring elements share one 32-bit word. All arithmetic is on int32, wrapping, so that PyTorch on any
+device and the fused kernels give the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Multipliers of the golden ratio and of "lowbias32", a 32-bit mixer found by search for even avalanche; as signed int32.
+GOLDEN, MIX_1, MIX_2 = -1640531527, 569420461, 1935289751
+
+
+def member_keys(seeds: Sequence[int]) -> Tensor:
+    """The two 32-bit keys of each member, from its seed; int32 [R, 2].
+
+    >>> member_keys([0, 1, 0])[0].equal(member_keys([7, 0])[1])
+    True
+    """
+    digests = [hashlib.sha256(f"dropout/{seed}".encode()).digest() for seed in seeds]
+    words = [[int.from_bytes(d[i : i + 4], "little", signed=True) for i in (0, 4)] for d in digests]
+    return torch.tensor(words, dtype=torch.int32)
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A bijective scramble of int32, in place."""
+    x ^= (x >> 16) & 0xFFFF
+    x *= MIX_1
+    x ^= (x >> 15) & 0x1FFFF
+    x *= MIX_2
+    x ^= (x >> 16) & 0xFFFF
+    return x
+
+
+def layer_keys(keys: Tensor, epoch: Tensor, layer: int) -> Tensor:
+    """The keys of one layer at one epoch, int32 [R, 2]; ``epoch`` is a tensor so that it may live on the device."""
+    moment = _mix(epoch.to(torch.int32) * 1024 + (layer + 1))
+    first = _mix(keys[:, 0] ^ moment)
+    return torch.stack([first, _mix(keys[:, 1] + first)], dim=1)
+
+
+@lru_cache(maxsize=8)
+def _positions(words: int, device: torch.device) -> Tensor:
+    return torch.arange(words, dtype=torch.int32, device=device) * GOLDEN
+
+
+def random_bits(keys: Tensor, size: int) -> Tensor:
+    """``size`` uniform int16 numbers for each member, from its pair of keys; [R, size].
+
+    >>> bits = random_bits(member_keys([3]), 10)
+    >>> bits.shape, bits.dtype
+    (torch.Size([1, 10]), torch.int16)
+    """
+    x = _positions((size + 1) // 2, keys.device) + keys[:, :1]
+    shifted = torch.empty_like(x)
+
+    def fold(shift: int, mask: int) -> None:
+        torch.bitwise_right_shift(x, shift, out=shifted)
+        x.bitwise_xor_(shifted.bitwise_and_(mask))
+
+    fold(16, 0xFFFF)
+    x.mul_(MIX_1).bitwise_xor_(keys[:, 1:])
+    fold(15, 0x1FFFF)
+    x.mul_(MIX_2)
+    fold(16, 0xFFFF)
+    return x.view(torch.int16)[:, :size]
+
+
+def thresholds(p: Tensor) -> Tensor:
+    """The int16 number from which on an element is kept, for each drop probability; p has 16 bits of resolution.
+
+    >>> thresholds(torch.tensor([0.0, 0.5])).tolist()
+    [-32768, 0]
+    """
+    return ((p.double() * 65536).round() - 32768).clamp(max=32767).to(torch.int16)
+
+
+class _ReluDropout(torch.autograd.Function):
+    """Where the result is positive, the element was active and kept: the result itself is the mask of the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: Tensor | None, keys: Tensor | None) -> Tensor:
+        out = torch.relu(x)
+        ctx.scale = None
+        if p is not None and keys is not None:
+            members = x.shape[0]
+            keep = random_bits(keys, x[0].numel()) >= thresholds(p)[:, None]
+            ctx.scale = (1 / (1 - p)).to(x.dtype).view(members, 1, 1)
+            out.mul_(keep.view_as(x)).mul_(ctx.scale)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (out,) = ctx.saved_tensors
+        grad = grad * (out > 0)
+        return (grad if ctx.scale is None else grad * ctx.scale), None, None
+
+
+def relu_dropout(x: Tensor, p: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+    """``dropout(relu(x))`` for a stack of members [R, N, H], each with its own probability ``p`` [R] and keys [R, 2].
+
+    Without ``p`` and ``keys`` it is the evaluation mode: no dropout.
+
+    >>> relu_dropout(torch.tensor([[[-1.0, 2.0]]])).tolist()
+    [[[0.0, 2.0]]]
+    """
+    out: Tensor = _ReluDropout.apply(x, p, keys)
+    return out

@@ -1,0 +1,16 @@
+"""GraphSAGE with mean aggregation: one linear map for the neighbours' mean, another for the node itself."""
+
+from sharpen.models.convolution import NEIGHBORS, SELF, Convolution
+from sharpen.models.initial import Initial, fan_in
+
+
+def _parameters(width_in: int, width_out: int) -> dict[str, Initial]:
+    return {
+        "weight": fan_in(width_in, width_in, width_out),
+        "root": fan_in(width_in, width_in, width_out),
+        "bias": fan_in(width_in, width_out),
+    }
+
+
+SAGE = Convolution("mean", {"weight": NEIGHBORS, "root": SELF}, _parameters)
+"""``y_i = mean_j(x_j) W + x_i W' + b``"""

@@ -1,0 +1,114 @@
+"""A comparison as a table for the terminal; plain text where the output is not one."""
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from sharpen.evaluation.comparison import Comparison, Variant
+from sharpen.report.headline import headline
+
+STYLES = {"gain": "bold green", "loss": "bold red", "unclear": "", "unknown": "dim"}
+METRIC_NAMES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+
+
+def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
+    """The table of a comparison: the baseline, then one row per λ with its paired difference.
+
+    Args:
+        comparison: what to show.
+        plain: without lines, for files and pipes.
+
+    >>> toy = dict(dataset="toy", model="gcn", metric="accuracy", splits=3, seeds=1, val=82.0, test=82.2, test_sd=1.0)
+    >>> Console(width=80).print(comparison_table(Comparison(**toy, diverged=0, variants=()), plain=True))
+    λ           val          test  gain  95 % CI  win/tie/loss  p
+    baseline  82.00  82.20 ± 1.00
+    """
+    several = len(comparison.variants) > 1 and comparison.chosen is None
+    # The box brings a space of its own; together they fit 80 columns.
+    table = Table(box=None if plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2 if plain else 1, 0, 0))
+    table.add_column("λ", no_wrap=True)
+    for name in ("val", "test", "gain", "95 % CI", "win/tie/loss", "p (Holm)" if several else "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    baseline = "baseline *" if comparison.chosen == 0 else "baseline"
+    table.add_row(baseline, _number(comparison.val), _mean(comparison.test, comparison.test_sd), end_section=True)
+    for variant in comparison.variants:
+        lam = (
+            f"{variant.lam:g} *"
+            if variant is comparison.subject and comparison.chosen is not None
+            else f"{variant.lam:g}"
+        )
+        style = STYLES[variant.verdict(corrected=several)]
+        table.add_row(lam, _number(variant.val), *_cells(variant, several), style=style)
+    return table
+
+
+def print_comparison(comparison: Comparison, console: Console, notes: tuple[str, ...] = ()) -> None:
+    """Print headline, table, and what a reader must know to trust them.
+
+    >>> toy = dict(dataset="toy", model="gcn", metric="accuracy", splits=3, seeds=1, val=82.0, test=82.2, test_sd=1.0)
+    >>> print_comparison(Comparison(**toy, diverged=0, variants=(), chosen=0.0), Console(width=80))
+    Validation chooses λ = 0 on toy with a GCN: sharpening is not chosen, 3 paired splits.
+    <BLANKLINE>
+    λ             val          test  gain  95 % CI  win/tie/loss  p
+    baseline *  82.00  82.20 ± 1.00
+    <BLANKLINE>
+    accuracy in %, mean ± standard deviation over runs; the baseline is λ = 0.
+    gain: paired difference of test scores in points; CI and p: paired t.
+    * chosen by mean validation score among these; test scores had no part in it.
+    """
+    plain = not console.is_terminal
+    # In a file or a pipe one sentence is one line.
+    console.print(headline(comparison), style="bold", highlight=False, soft_wrap=plain)
+    console.print()
+    console.print(comparison_table(comparison, plain=plain))
+    if plain:
+        console.print()
+    for line in (*_legend(comparison), *notes):
+        console.print(line, style="dim", highlight=False, markup=False, soft_wrap=plain)
+
+
+def _legend(comparison: Comparison) -> list[str]:
+    lines = [
+        f"{METRIC_NAMES.get(comparison.metric, comparison.metric)} in %, mean ± standard deviation over runs; "
+        "the baseline is λ = 0.",
+        "gain: paired difference of test scores in points; CI and p: paired t.",
+    ]
+    if comparison.chosen is not None:
+        lines.append("* chosen by mean validation score among these; test scores had no part in it.")
+    subject = comparison.subject
+    if subject is not None and (d := subject.difference) is not None and d.bootstrap_interval is not None:
+        low, high = d.bootstrap_interval
+        lines.append(
+            f"λ = {subject.lam:g}, normality not assumed: bootstrap (BCa) 95 % CI [{low:+.2f}, {high:+.2f}], "
+            f"Wilcoxon signed-rank p {_p(d.wilcoxon_p)}."
+        )
+    diverged = [("the baseline", comparison.diverged)]
+    diverged += [(f"λ = {variant.lam:g}", variant.diverged) for variant in comparison.variants]
+    if any(count for _, count in diverged):
+        counts = ", ".join(f"{count} of {name}" for name, count in diverged if count)
+        lines.append(f"Diverged, of {comparison.pairs} runs each: {counts}; a pair with such a run is left out.")
+    return lines
+
+
+def _cells(variant: Variant, several: bool) -> tuple[str, ...]:
+    d = variant.difference
+    if d is None:
+        return ("diverged",)
+    interval = "" if d.t_interval is None else f"[{d.t_interval[0]:+.2f}, {d.t_interval[1]:+.2f}]"
+    record = f"{d.wins}/{d.ties}/{d.losses}"
+    p = _p(variant.corrected_p if several else d.t_p, relation=False)
+    return _mean(d.mean_a, d.sd_a), f"{d.difference:+.2f}", interval, record, p
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _mean(mean: float | None, sd: float | None) -> str:
+    return _number(mean) if sd is None else f"{mean:.2f} ± {sd:.2f}"
+
+
+def _p(p: float | None, *, relation: bool = True) -> str:
+    if p is None:
+        return ""
+    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}" if relation else f"{p:.4f}"

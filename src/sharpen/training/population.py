@@ -1,0 +1,148 @@
+"""A population: trials of one graph and one architecture, trained together as one batch.
+
+Everything a member has is a row of a tensor [R, ...]; no operation mixes rows. The state lives on the device, the epoch's
+number among it, so that an epoch is the same sequence of operations every time and can be captured and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sharpen.evaluation.metrics import accuracy, roc_auc
+from sharpen.kernels.activation import Dropout
+from sharpen.kernels.adam import Adam
+from sharpen.kernels.dropout import layer_keys, member_keys
+from sharpen.models import Inputs, Network
+from sharpen.models.initial import draw
+from sharpen.objective import combine, sharpening_parts
+from sharpen.splits import Split
+from sharpen.trial import Trial
+
+TRACES = ("loss", "cross_entropy", "entropy_labeled", "entropy_unlabeled", "train", "val")
+
+
+class Population:
+    """The state of R members and what one epoch does to it.
+
+    Args:
+        network: The architecture that all members share.
+        inputs: The graph on the device.
+        metric: ``accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
+        trials: Resolved trials, one for each member.
+        splits: Their splits, in the same order.
+    """
+
+    def __init__(
+        self, network: Network, inputs: Inputs, metric: str, trials: Sequence[Trial], splits: Sequence[Split]
+    ) -> None:
+        self.network, self.inputs, self.metric = network, inputs, metric
+        self.members, nodes = len(trials), inputs.num_nodes
+        device, dtype = inputs.device, inputs.dtype
+
+        def column(name: str) -> Tensor:
+            return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
+
+        self.lam, self.lam_labeled, self.balance = column("lam"), column("lam_labeled"), column("balance")
+        orders = {trial.q for trial in trials}
+        self.q: float | Tensor = orders.pop() if len(orders) == 1 else column("q")
+        self.dropout = column("dropout") if any(trial.dropout for trial in trials) else None
+
+        self.y = inputs.labels()
+        masks = {name: torch.zeros(self.members, nodes, dtype=torch.bool) for name in ("train", "val", "test")}
+        for r, split in enumerate(splits):
+            for name, mask in masks.items():
+                mask[r, getattr(split, name)] = True
+        train, val = masks["train"], masks["val"]
+        sharpened = ~train & ~(val & torch.tensor([not trial.sharpen_val for trial in trials])[:, None])
+        self.labeled = (train / train.sum(1, keepdim=True)).to(device, dtype)
+        self.unlabeled = (sharpened / (~train).sum(1, keepdim=True).clamp(min=1)).to(device, dtype)
+        self.masks = {name: mask.to(device) for name, mask in masks.items()}
+
+        seeds = [trial.seed for trial in trials]
+        self.parameters = draw(network.initials, seeds, device, dtype)
+        self.statistics = network.statistics(self.members, device, dtype)
+        self.keys = member_keys(seeds).to(device)
+        self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
+        self.projected = [p.requires_grad_() for p in network.project(self.parameters, inputs)]
+        self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
+        # The first weights get their gradients through the projection, the others from autograd.
+        fixed = set(network.fixed_names)
+        self.later = {name: p.requires_grad_() for name, p in self.parameters.items() if name not in fixed}
+
+        epochs = trials[0].epochs
+        assert epochs is not None
+        self.epochs = epochs
+        self.traces = torch.full((len(TRACES), epochs, self.members), torch.nan, dtype=torch.float32, device=device)
+        self.alive = torch.ones(self.members, dtype=torch.bool, device=device)
+        self.best_val = torch.full((self.members,), -torch.inf, dtype=torch.float64, device=device)
+        self.best_epoch = torch.full((self.members,), -1, dtype=torch.int64, device=device)
+        self.best_logits = torch.zeros(self.members, nodes, network.num_classes, dtype=dtype, device=device)
+
+    def epoch(self) -> None:
+        """One training step of every member, then one evaluation."""
+        self._trace(self._train_step() + self._evaluate())
+        self.epoch_number += 1
+
+    def _layer_dropout(self, layer: int) -> Dropout | None:
+        if self.dropout is None:
+            return None
+        return Dropout(self.dropout, layer_keys(self.keys, self.epoch_number, layer))
+
+    def _train_step(self) -> list[Tensor]:
+        logits = self.network.logits(
+            self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
+        )
+        parts = sharpening_parts(logits, self.y, self.labeled, self.unlabeled, self.q)
+        loss = combine(parts, self.lam, self.lam_labeled, self.balance)
+        # Members share nothing, so the gradient of the sum is each member's own.
+        leaves = [*self.projected, *self.later.values()]
+        gradients = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
+        first = self.network.project_gradients(list(gradients[: len(self.projected)]), self.inputs)
+        later = dict(zip(self.later, gradients[len(self.projected) :], strict=True))
+        self.adam.step([(first | later)[name] for name in self.parameters])
+        return [loss.detach(), parts.cross_entropy, parts.entropy_labeled, parts.entropy_unlabeled]
+
+    @torch.no_grad()
+    def _evaluate(self) -> list[Tensor]:
+        for kept, new in zip(self.projected, self.network.project(self.parameters, self.inputs), strict=True):
+            kept.copy_(new)
+        logits = self.network.logits(self.parameters, self.statistics, self.projected, self.inputs, False)
+        self.alive &= torch.isfinite(logits.sum((1, 2)))
+        val = self._score(logits, self.masks["val"])
+        better = (val > self.best_val) & self.alive
+        self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
+        self.best_epoch = torch.where(better, self.epoch_number, self.best_epoch, out=self.best_epoch)
+        torch.where(better[:, None, None], logits, self.best_logits, out=self.best_logits)
+        return [self._score(logits, self.masks["train"]), val]
+
+    def _score(self, logits: Tensor, mask: Tensor) -> Tensor:
+        if self.metric == "accuracy":
+            return accuracy(logits, self.y, mask)
+        return roc_auc(logits[..., 1] - logits[..., 0], self.y, mask)
+
+    @torch.no_grad()
+    def _trace(self, values: list[Tensor]) -> None:
+        self.alive &= torch.isfinite(values[0])
+        now = torch.stack([value.to(self.traces.dtype) for value in values])
+        self.traces.index_copy_(1, self.epoch_number[None], now[:, None])
+
+    def results(self) -> Results:
+        """What the members came to. Here, once, the test labels are read."""
+        test = self._score(self.best_logits, self.masks["test"])
+        return Results(self, test)
+
+
+class Results:
+    """A finished population, on the host."""
+
+    def __init__(self, population: Population, test: Tensor) -> None:
+        self.alive = population.alive.cpu().numpy()
+        self.val = np.where(self.alive, population.best_val.cpu().numpy(), np.nan)
+        self.test = np.where(self.alive, test.cpu().numpy(), np.nan)
+        self.best_epoch = np.where(self.alive, population.best_epoch.cpu().numpy(), -1)
+        self.logits = population.best_logits.cpu().numpy()
+        self.traces = population.traces.cpu().numpy()

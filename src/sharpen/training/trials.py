@@ -1,0 +1,187 @@
+"""From trials to records: group, batch, train."""
+
+from __future__ import annotations
+
+import gc
+import platform
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from sharpen.datasets import Dataset, Splits
+from sharpen.errors import InputError
+from sharpen.graph import Graph
+from sharpen.models import Inputs, Network
+from sharpen.splits import Split
+from sharpen.training.capture import Runner
+from sharpen.training.device import arithmetic, describe_device, free_memory, resolve_device
+from sharpen.training.population import TRACES, Population
+from sharpen.training.progress import ProgressBar
+from sharpen.trial import Record, Trial
+
+# Trials that agree in these form one population; in all else members may differ.
+_SHARED = ("model", "layers", "hidden", "norm", "residual", "input_linear", "epochs")
+# A CPU is fastest while one layer's activations of all members stay in its cache.
+_CPU_ACTIVATION_BYTES = 8 * 2**20
+
+
+def train(
+    data: Dataset | Graph,
+    trials: Iterable[Trial],
+    *,
+    splits: Mapping[str, Split] | Sequence[Split] | None = None,
+    device: str = "auto",
+    precision: str = "float32",
+    progress: bool = True,
+) -> list[Record]:
+    """Trains every trial and gives its record, in the same order.
+
+    Trials of the same architecture are trained together as one batch, as many at once as memory allows. A trial's record does not
+    depend on which others are trained beside it, up to the order of floating-point sums.
+
+    Args:
+        data: A dataset, or a graph of your own with ``splits``.
+        trials: What to train. Settings left open are the paper's for the dataset.
+        splits: For a graph of your own: its splits, by name or in a list. Those whose name describes a draw need not be given.
+        device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        precision: ``float32``; ``tf32``, faster on recent GPUs; ``float64``, for checks.
+        progress: Whether to draw a progress bar on a terminal.
+
+    >>> from sharpen import Graph, Trial
+    >>> ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
+    >>> halves = Split("halves", train=[0, 3], val=[1, 4], test=[2, 5])
+    >>> trials = [Trial(model="gcn", hidden=8, epochs=20, lam=lam) for lam in (0.0, 0.25)]
+    >>> [record.test for record in train(ring, trials, splits=[halves], device="cpu")]
+    [1.0, 1.0]
+    """
+    dataset = _as_dataset(data, splits)
+    where = resolve_device(device)
+    resolved = [resolve(trial, dataset) for trial in trials]
+    records: list[Record | None] = [None] * len(resolved)
+    members: dict[tuple[object, ...], list[int]] = {}
+    for index, trial in enumerate(resolved):
+        members.setdefault(tuple(getattr(trial, name) for name in _SHARED), []).append(index)
+    total = sum(trial.epochs or 0 for trial in resolved)
+    inputs: dict[str, Inputs] = {}
+    with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
+        for indices in members.values():
+            group = [resolved[i] for i in indices]
+            network = network_of(dataset.graph, group[0])
+            if network.model not in inputs:
+                inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
+            done = _train_group(network, inputs[network.model], dataset, group, bar)
+            for index, record in zip(indices, done, strict=True):
+                records[index] = replace(record, device=describe_device(where), precision=precision)
+    return [record for record in records if record is not None]
+
+
+def _as_dataset(data: Dataset | Graph, splits: Mapping[str, Split] | Sequence[Split] | None) -> Dataset:
+    if isinstance(data, Graph):
+        return Dataset(data.name, data, splits=None if splits is None else Splits(splits, data.y))
+    if splits is not None:
+        raise InputError("splits is given, but the dataset has its own; give dataset.graph with your splits instead")
+    return data
+
+
+def resolve(trial: Trial, dataset: Dataset) -> Trial:
+    """The trial with nothing left open, once it is clear that the dataset can serve it."""
+    if trial.dataset not in (None, dataset.name):
+        raise InputError(
+            f"a trial is for dataset {trial.dataset!r}, but the data is {dataset.name!r}; give them together"
+        )
+    default = (*dataset.splits.paper, *dataset.splits.paired(1))[0]
+    resolved = trial.resolve(default, dataset.name)
+    split, y = dataset.splits[str(resolved.split)], dataset.graph.y
+    for part in ("train", "val", "test"):
+        nodes = getattr(split, part)
+        if not len(nodes):
+            raise InputError(
+                f"split {split.name!r} has no {part} nodes; give it some, to choose and to score an epoch by"
+            )
+        if (y[nodes] < 0).any():
+            unknown = int(nodes[y[nodes] < 0][0])
+            raise InputError(f"split {split.name!r} has node {unknown} in {part}, whose label is unknown; leave it out")
+    return resolved
+
+
+def network_of(graph: Graph, trial: Trial) -> Network:
+    """The architecture of a resolved trial on a graph."""
+    architecture = {name: getattr(trial, name) for name in _SHARED if name != "epochs"}
+    return Network(num_features=graph.num_features, num_classes=graph.num_classes, **architecture)
+
+
+def _train_group(
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar
+) -> list[Record]:
+    """Trains trials of one architecture, in as few populations as memory allows."""
+    records: list[Record] = []
+    size = population_size(network, inputs, len(trials))
+    while len(records) < len(trials):
+        batch = trials[len(records) : len(records) + size]
+        try:
+            records += _train_population(network, inputs, dataset, batch, bar)
+            continue
+        except torch.OutOfMemoryError:
+            if size == 1:
+                raise InputError(
+                    f"one {network.model} of {network.layers} layers and width {network.hidden} does not fit in memory "
+                    f"on {describe_device(inputs.device)}; use a smaller width, or --device cpu"
+                ) from None
+        # Outside the handler, so that the failed population is no longer held by the error's traceback.
+        size = (size + 1) // 2
+        gc.collect()
+        torch.cuda.empty_cache()
+    return records
+
+
+def population_size(network: Network, inputs: Inputs, wanted: int) -> int:
+    """How many members to train at once."""
+    activation = inputs.num_nodes * network.hidden * inputs.dtype.itemsize
+    if inputs.device.type == "cpu":
+        return max(1, min(wanted, _CPU_ACTIVATION_BYTES // activation))
+    weights = sum(torch.Size(initial.shape).numel() for initial in network.initials.values())
+    per_member = 8 * weights * inputs.dtype.itemsize + (4 * network.layers + 8) * activation
+    fits = max(1, int(0.8 * free_memory(inputs.device) / per_member))
+    populations = -(-wanted // fits)
+    return -(-wanted // populations)  # equal shares
+
+
+def _train_population(
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar
+) -> list[Record]:
+    start = time.perf_counter()
+    splits = [dataset.splits[str(trial.split)] for trial in trials]
+    population = Population(network, inputs, dataset.metric, trials, splits)
+    stride = 1 if inputs.device.type == "cpu" else 20
+    Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
+    results = population.results()
+    seconds = (time.perf_counter() - start) / len(trials)
+    return [
+        Record(
+            trial=trial,
+            val=float(results.val[r]),
+            test=float(results.test[r]),
+            best_epoch=int(results.best_epoch[r]),
+            status="ok" if results.alive[r] else "diverged",
+            seconds=seconds,
+            device="",
+            precision="",
+            versions=_versions(),
+            traces={name: results.traces[k, :, r].copy() for k, name in enumerate(TRACES)},
+            logits=results.logits[r],
+        )
+        for r, trial in enumerate(trials)
+    ]
+
+
+@cache
+def _versions() -> dict[str, str]:
+    try:
+        own = version("graph-sharpen")
+    except PackageNotFoundError:  # run from a source tree
+        own = "source"
+    return {"sharpen": own, "torch": torch.__version__, "python": platform.python_version()}

@@ -1,0 +1,163 @@
+"""The complete description of one training run, and what it gave."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sharpen.errors import InputError
+from sharpen.paper import setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODELS = ("mlp", "gcn", "sage", "gat")
+NORMS = ("none", "layer", "batch")
+_NUMBERS: dict[str, type[int] | type[float]] = dict.fromkeys(
+    ("layers", "hidden", "epochs", "seed"), int
+) | dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "q", "balance"), float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One training run: graph, split, model, objective, optimiser, seed.
+
+    What is left at ``None`` takes the paper's setting for the dataset and model (:meth:`resolve` fills it in).
+
+    Args:
+        model: ``mlp``, ``gcn``, ``sage`` or ``gat``.
+        dataset: Name of the graph.
+        split: Name of the split; by default the first of the paper's.
+        layers, hidden, dropout, norm, residual, input_linear: The architecture; norm is ``none``, ``layer`` or ``batch``.
+        lr, weight_decay, epochs: The optimisation: Adam, full batch, a fixed number of epochs.
+        lam: λ, the weight of the uncertainty of unlabeled predictions. 0 is plain training.
+        lam_labeled: The weight of the uncertainty of labeled predictions; by default −λ.
+        q: The order of the Tsallis entropy; 2 is Gini, 1 is Shannon.
+        balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded.
+        sharpen_val: Whether validation nodes count among the sharpened; test-only sharpening leaves them out, normaliser kept.
+        seed: Decides first weights and dropout, and nothing else does.
+
+    >>> Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123").hidden
+    512
+    """
+
+    model: str = "gcn"
+    dataset: str | None = None
+    split: str | None = None
+    layers: int | None = None
+    hidden: int | None = None
+    dropout: float | None = None
+    norm: str | None = None
+    residual: bool | None = None
+    input_linear: bool | None = None
+    lr: float | None = None
+    weight_decay: float | None = None
+    epochs: int | None = None
+    lam: float = 0.0
+    lam_labeled: float | None = None
+    q: float = 2.0
+    balance: float = 0.0
+    sharpen_val: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _one_of("model", self.model, MODELS)
+        if self.norm is not None:
+            _one_of("norm", self.norm, NORMS)
+        for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1)):
+            value = getattr(self, name)
+            if value is not None and (int(value) != value or value < least):
+                raise InputError(f"{name} is {value}; give a whole number of at least {least}")
+        for name in ("lr", "weight_decay", "lam", "lam_labeled", "q", "balance", "dropout"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InputError(f"{name} is {value}; give a finite number")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}; give a number from 0 up to but not including 1")
+        for name in ("lr", "weight_decay"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise InputError(f"{name} is {value}; give a number of at least 0")
+        if self.q <= 0:
+            raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
+        for name, kind in _NUMBERS.items():  # 1 and 1.0 and NumPy's are one description
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, kind(value))
+
+    def resolve(self, split: str, dataset: str | None = None) -> Trial:
+        """This trial with nothing left open: the paper's setting, −λ for the labeled term, and the given default split."""
+        dataset = self.dataset or dataset
+        defaults = setting(dataset, self.model) | {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
+        return replace(self, **{k: v for k, v in defaults.items() if getattr(self, k) is None})
+
+    @property
+    def id(self) -> str:
+        """A stable hash of the description.
+
+        >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
+        True
+        """
+        text = json.dumps(asdict(self), sort_keys=True, default=float)
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        near = difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"{name} is {value!r}; {hint}Choose one of {', '.join(allowed)}")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one trial gave.
+
+    Args:
+        trial: The trial, resolved.
+        val, test: Scores at the chosen epoch, as fractions; NaN if the run diverged.
+        best_epoch: The first epoch (from 0) with the best validation score; −1 if the run diverged.
+        status: ``ok`` or ``diverged``.
+        seconds: This trial's share of its population's time.
+        device, precision: What it ran on, and in which arithmetic.
+        versions: Of this package and of what it stands on.
+        traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
+            ``train`` and ``val`` of the evaluation after it.
+        logits: Class scores of all nodes at the chosen epoch, [N, C]; not part of :func:`to_frame`.
+    """
+
+    trial: Trial
+    val: float
+    test: float
+    best_epoch: int
+    status: str
+    seconds: float
+    device: str
+    precision: str
+    versions: dict[str, str] = field(default_factory=dict, repr=False)
+    traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    logits: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+
+def to_frame(records: Sequence[Record]) -> pd.DataFrame:
+    """A table with one row per trial: its description and what it gave.
+
+    >>> record = Record(Trial(seed=3), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
+    >>> to_frame([record])[["model", "seed", "val", "test"]].values.tolist()
+    [['gcn', 3, 0.8, 0.7]]
+    """
+    import pandas as pd
+
+    scalars = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
+    rows: list[dict[str, Any]] = [
+        asdict(record.trial) | {name: getattr(record, name) for name in scalars} for record in records
+    ]
+    columns = [f.name for f in fields(Trial)] + list(scalars)
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,27 @@
+"""Fixtures shared by all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+# Without a GPU the kernels run in Triton's interpreter, which must be chosen before they are imported.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The folder of real benchmark graphs, or a skip that says how to have it."""
+    root = os.environ.get("SHARPEN_DATA")
+    if not root or not Path(root).is_dir():
+        pytest.skip("SHARPEN_DATA does not name a folder of benchmark graphs")
+    return Path(root)
+
+
+@pytest.fixture
+def kernel_device() -> torch.device:
+    """Where fused kernels are tested: a GPU, or the CPU in Triton's interpreter."""
+    pytest.importorskip("triton", reason="the fused kernels need Triton")
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -1,0 +1,48 @@
+"""Sparse products against scipy, their gradients against finite differences, the fused kernel against both."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from sharpen.kernels.sparse import Csr, spmm, spmm_plain
+
+
+def random_matrix(rows: int, cols: int, seed: int = 0) -> sp.csr_array:
+    """Some empty rows, one full row."""
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(size=(rows, cols)) * (rng.random((rows, cols)) < 0.3)
+    dense[rows // 2] = 0
+    dense[0] = rng.normal(size=cols)
+    return sp.csr_array(dense)
+
+
+def test_product_is_scipys():
+    matrix, x = random_matrix(7, 5), np.random.default_rng(1).normal(size=(3, 5, 4))
+    out = spmm(Csr.from_scipy(matrix, torch.float64), torch.from_numpy(x))
+    np.testing.assert_allclose(out.numpy(), np.stack([matrix @ x[r] for r in range(3)]), rtol=1e-12)
+
+
+def test_transpose_is_scipys_and_its_own_inverse():
+    matrix = random_matrix(7, 5)
+    csr = Csr.from_scipy(matrix, torch.float64)
+    np.testing.assert_array_equal(csr.t.matrix.to_dense().numpy(), matrix.toarray().T)
+    assert csr.t.t is csr
+    assert csr.order[csr.place.long()].tolist() == list(range(csr.nnz))
+
+
+def test_first_and_second_derivatives():
+    csr = Csr.from_scipy(random_matrix(4, 3), torch.float64)
+    x = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: spmm(csr, x), x)
+    assert torch.autograd.gradgradcheck(lambda x: spmm(csr, x), x)
+
+
+@pytest.mark.parametrize("width", [1, 3, 64, 600])
+def test_fused_kernel(kernel_device, width):
+    from sharpen.kernels.triton.spmm import spmm_triton
+
+    matrix, x = random_matrix(9, 6), torch.randn(2, 6, width)
+    expected = spmm_plain(Csr.from_scipy(matrix, torch.float64), x.double())
+    actual = spmm_triton(Csr.from_scipy(matrix).to(kernel_device), x.to(kernel_device))
+    torch.testing.assert_close(actual.cpu().double(), expected, rtol=1e-5, atol=1e-5)
