@@ -130,7 +130,8 @@ class Record:
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
             ``train`` and ``val`` of the evaluation after it.
-        logits: Class scores of all nodes at the chosen epoch, [N, C]; not part of :func:`to_frame`.
+        logits: Class scores of all nodes at the chosen epoch, [N, C].
+        weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
     """
 
     trial: Trial
@@ -144,6 +145,7 @@ class Record:
     versions: dict[str, str] = field(default_factory=dict, repr=False)
     traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)
+    weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:

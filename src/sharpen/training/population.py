@@ -34,10 +34,17 @@ class Population:
         metric: ``accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order.
+        keep_weights: Whether to keep every member's weights of its chosen epoch.
     """
 
     def __init__(
-        self, network: Network, inputs: Inputs, metric: str, trials: Sequence[Trial], splits: Sequence[Split]
+        self,
+        network: Network,
+        inputs: Inputs,
+        metric: str,
+        trials: Sequence[Trial],
+        splits: Sequence[Split],
+        keep_weights: bool = False,
     ) -> None:
         self.network, self.inputs, self.metric = network, inputs, metric
         self.members, nodes = len(trials), inputs.num_nodes
@@ -81,6 +88,8 @@ class Population:
         self.best_val = torch.full((self.members,), -torch.inf, dtype=torch.float64, device=device)
         self.best_epoch = torch.full((self.members,), -1, dtype=torch.int64, device=device)
         self.best_logits = torch.zeros(self.members, nodes, network.num_classes, dtype=dtype, device=device)
+        weights = self.parameters | self.statistics
+        self.best_weights = {name: w.detach().clone() for name, w in weights.items()} if keep_weights else {}
 
     def epoch(self) -> None:
         """One training step of every member, then one evaluation."""
@@ -117,6 +126,9 @@ class Population:
         self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
         self.best_epoch = torch.where(better, self.epoch_number, self.best_epoch, out=self.best_epoch)
         torch.where(better[:, None, None], logits, self.best_logits, out=self.best_logits)
+        weights = self.parameters | self.statistics
+        for name, best in self.best_weights.items():
+            torch.where(better.view(-1, *[1] * (best.dim() - 1)), weights[name].detach(), best, out=best)
         return [self._score(logits, self.masks["train"]), val]
 
     def _score(self, logits: Tensor, mask: Tensor) -> Tensor:
@@ -146,3 +158,4 @@ class Results:
         self.best_epoch = np.where(self.alive, population.best_epoch.cpu().numpy(), -1)
         self.logits = population.best_logits.cpu().numpy()
         self.traces = population.traces.cpu().numpy()
+        self.weights = {name: weight.cpu().numpy() for name, weight in population.best_weights.items()}

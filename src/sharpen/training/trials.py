@@ -37,6 +37,7 @@ def train(
     device: str = "auto",
     precision: str = "float32",
     progress: bool = True,
+    keep_weights: bool = False,
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
 
@@ -50,6 +51,7 @@ def train(
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         precision: ``float32``; ``tf32``, faster on recent GPUs; ``float64``, for checks.
         progress: Whether to draw a progress bar on a terminal.
+        keep_weights: Whether records hold the weights of the chosen epoch, by name, as :class:`sharpen.models.Network` takes them.
 
     >>> from sharpen import Graph, Trial
     >>> ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
@@ -73,7 +75,7 @@ def train(
             network = network_of(dataset.graph, group[0])
             if network.model not in inputs:
                 inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
-            done = _train_group(network, inputs[network.model], dataset, group, bar)
+            done = _train_group(network, inputs[network.model], dataset, group, bar, keep_weights)
             for index, record in zip(indices, done, strict=True):
                 records[index] = replace(record, device=describe_device(where), precision=precision)
     return [record for record in records if record is not None]
@@ -115,7 +117,7 @@ def network_of(graph: Graph, trial: Trial) -> Network:
 
 
 def _train_group(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, keep_weights: bool
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
     records: list[Record] = []
@@ -123,7 +125,7 @@ def _train_group(
     while len(records) < len(trials):
         batch = trials[len(records) : len(records) + size]
         try:
-            records += _train_population(network, inputs, dataset, batch, bar)
+            records += _train_population(network, inputs, dataset, batch, bar, keep_weights)
             continue
         except torch.OutOfMemoryError:
             if size == 1:
@@ -151,11 +153,11 @@ def population_size(network: Network, inputs: Inputs, wanted: int) -> int:
 
 
 def _train_population(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, keep_weights: bool
 ) -> list[Record]:
     start = time.perf_counter()
     splits = [dataset.splits[str(trial.split)] for trial in trials]
-    population = Population(network, inputs, dataset.metric, trials, splits)
+    population = Population(network, inputs, dataset.metric, trials, splits, keep_weights)
     stride = 1 if inputs.device.type == "cpu" else 20
     Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
     results = population.results()
@@ -173,6 +175,7 @@ def _train_population(
             versions=_versions(),
             traces={name: results.traces[k, :, r].copy() for k, name in enumerate(TRACES)},
             logits=results.logits[r],
+            weights={name: weight[r].copy() for name, weight in results.weights.items()},
         )
         for r, trial in enumerate(trials)
     ]
