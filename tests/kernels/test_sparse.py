@@ -38,11 +38,17 @@ def test_first_and_second_derivatives():
     assert torch.autograd.gradgradcheck(lambda x: spmm(csr, x), x)
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("width", [1, 3, 64, 600])
-def test_fused_kernel(kernel_device, width):
+def test_fused_kernel(kernel_device, width, accumulate):
     from sharpen.kernels.triton.spmm import spmm_triton
 
-    matrix, x = random_matrix(9, 6), torch.randn(2, 6, width)
-    expected = spmm_plain(Csr.from_scipy(matrix, torch.float64), x.double())
-    actual = spmm_triton(Csr.from_scipy(matrix).to(kernel_device), x.to(kernel_device))
-    torch.testing.assert_close(actual.cpu().double(), expected, rtol=1e-5, atol=1e-5)
+    matrix, x = random_matrix(9, 6), torch.randn(2, 6, width + 2)
+    wide = torch.ones(2, 9, width + 5, device=kernel_device)
+    spmm_triton(
+        wide[..., 1 : width + 1], Csr.from_scipy(matrix).to(kernel_device), x.to(kernel_device)[..., 2:], accumulate
+    )
+    expected = spmm_plain(Csr.from_scipy(matrix, torch.float64), x[..., 2:].double()) + accumulate
+    torch.testing.assert_close(wide[..., 1 : width + 1].cpu().double(), expected, rtol=1e-5, atol=1e-5)
+    assert (wide[..., 0] == 1).all()
+    assert (wide[..., width + 1 :] == 1).all()

@@ -154,13 +154,17 @@ def test_project_gradients_are_those_of_autograd(model, residual, input_linear):
     network = Network(model, FEATURES, CLASSES, 2, HIDDEN, "layer", residual, input_linear)
     inputs = Inputs(make_graph(sparse=True), network.convolution, CPU, torch.float64)
     parameters = draw(network.initials, [3, 4], CPU, torch.float64)
-    fixed = [parameters[name].requires_grad_() for name in network.fixed_names]
+    first = [parameters[name].requires_grad_() for name in network.first_names]
     projected = network.project(parameters, inputs)
-    weights = [torch.rand_like(p) for p in projected]
-    expected = torch.autograd.grad(projected, fixed, weights)
-    actual = network.project_gradients(weights, inputs)
-    for name, gradient in zip(network.fixed_names, expected, strict=True):
+    weight = torch.rand_like(projected)
+    expected = torch.autograd.grad(projected, first, weight)
+    actual = network.project_gradients(weight, parameters, inputs)
+    for name, gradient in zip(network.first_names, expected, strict=True):
         torch.testing.assert_close(actual[name], gradient, rtol=1e-12, atol=1e-12)
+
+    into = torch.full_like(projected, torch.nan)
+    network.project_into(into, parameters, inputs)
+    torch.testing.assert_close(into, projected.detach(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])

@@ -95,8 +95,9 @@ def _time_cell(
 
     network = network_of(dataset.graph, trial)
     inputs = Inputs(dataset.graph, network.convolution, device, dtype)
-    size = members or population_size(network, inputs, 205)
-    trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r), dataset) for r in range(size)]
+    trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r), dataset) for r in range(members or 205)]
+    size = members or population_size(network, inputs, dataset, trials)
+    trials = trials[:size]
     population = Population(network, inputs, dataset.metric, trials, [split] * size)
     runner = Runner(population)
     each, memory = _time(runner.epoch, device, seconds, at_most=population.epochs - Runner.WARM_UP - 3)

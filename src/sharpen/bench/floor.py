@@ -48,7 +48,10 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsiz
     >>> work(Network("mlp", 10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops
     1040.0
     """
-    hidden, matrices = network.hidden, len(network.convolution.terms) + network.residual
+    # Weights that multiply the same vectors count once: their sum can be multiplied.
+    convolution = network.convolution
+    matrices = (convolution.neighbors is not None) + (bool(convolution.own) or network.residual)
+    hidden = network.hidden
     first = 2.0 * feature_entries * hidden * (1 if network.input_linear else matrices)
     dense_layers = network.layers - (not network.input_linear)
     dense = 2.0 * nodes * hidden * hidden * matrices * dense_layers

@@ -50,8 +50,9 @@ def sharpen(
 
     sharpen compare cora --splits paper --seeds 10 --json
 
-    [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given cannot be used (one line on
-    standard error says what and how to mend it); 130 interrupted by Ctrl-C.
+    [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
+    cannot be used, and a line on standard error says what and how to mend it;
+    130 interrupted by Ctrl-C.
     """
 
 

@@ -92,10 +92,12 @@ def compare(
 ) -> None:
     """Compare sharpened with plain training on the same splits and seeds.
 
-    Prints the paired gain with its 95 % confidence interval, and writes records.parquet (one row per run), traces.npz
-    (loss, entropies and scores per epoch, one row per run) and comparison.json into the output folder.
+    Prints the paired gain with its 95 % confidence interval, and writes into the
+    output folder: records.parquet (one row per run), traces.npz (losses,
+    entropies and scores per epoch, one row per run), comparison.json.
 
-    With --lam auto, λ is the one with the best mean validation score over all pairs; test scores have no part in it.
+    With --lam auto, λ is the one with the best mean validation score over all
+    pairs; test scores have no part in it.
     """
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
     from sharpen.datasets import load_dataset
@@ -119,8 +121,8 @@ def compare(
     )
     sharp = replace(plain, lam_labeled=lam_labeled, q=q, balance=balance, sharpen_val=sharpen_val)
     default_lam, default_splits = ("0.5", "20") if dataset == "digits" else ("0.25", "10")
-    lams = parse_lams(lam or default_lam, zero_is_plain=not balance and not lam_labeled)
-    wanted = parse_splits(splits or default_splits)
+    lams = parse_lams(default_lam if lam is None else lam, zero_is_plain=not balance and not lam_labeled)
+    wanted = parse_splits(default_splits if splits is None else splits)
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds is {seeds}; give a number of at least 1")
 

@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sharpen.kernels import backend
 from sharpen.kernels.dropout import relu_dropout
 
 EPSILON, MOMENTUM = 1e-5, 0.1
@@ -50,19 +49,6 @@ def _normalize(x: Tensor, norm: Norm, training: bool) -> Tensor:
     )
 
 
-def activate_plain(
-    x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None
-) -> Tensor:
-    """:func:`activate` in plain PyTorch: the reference for the fused kernel, and the CPU's way."""
-    if bias is not None:
-        # A batch norm subtracts the bias again: its gradient is 0. Autograd would give rounding noise, which Adam scales up.
-        cancels = training and norm is not None and norm.running_mean is not None
-        x = x + (bias.detach() if cancels else bias)[:, None]
-    if norm is not None:
-        x = _normalize(x, norm, training)
-    return relu_dropout(x, *(dropout or (None, None)))
-
-
 def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None) -> Tensor:
     """``dropout(relu(norm(x + bias)))``.
 
@@ -76,8 +62,10 @@ def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, 
     >>> activate(torch.tensor([[[-1.0, 2.0]]]), torch.tensor([[3.0, -3.0]]), None, True, None).tolist()
     [[[2.0, 0.0]]]
     """
-    if backend.fused(x):
-        from sharpen.kernels.triton.activation import activate_triton
-
-        return activate_triton(x, bias, norm, training, dropout)
-    return activate_plain(x, bias, norm, training, dropout)
+    if bias is not None:
+        # A batch norm subtracts the bias again: its gradient is 0. Autograd would give rounding noise, which Adam scales up.
+        cancels = training and norm is not None and norm.running_mean is not None
+        x = x + (bias.detach() if cancels else bias)[:, None]
+    if norm is not None:
+        x = _normalize(x, norm, training)
+    return relu_dropout(x, *(dropout or (None, None)))

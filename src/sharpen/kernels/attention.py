@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sharpen.kernels import backend
 from sharpen.kernels.sparse import Csr
 
 NEGATIVE_SLOPE = 0.2
@@ -75,15 +74,8 @@ def edge_softmax(score: Tensor, pattern: Csr) -> Tensor:
     return e / score.new_zeros(rows).scatter_add(1, row, e).gather(1, row)
 
 
-def attend_plain(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
-    """:func:`attend` in plain PyTorch: the reference for the fused kernel, and the CPU's way; twice differentiable."""
-    score = F.leaky_relu(source[:, pattern.col.long()] + target[:, pattern.row], NEGATIVE_SLOPE)
-    out: Tensor = _WeightedSum.apply(edge_softmax(score, pattern), h, pattern)
-    return out
-
-
 def attend(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
-    """Every node's attention-weighted mean of its neighbours.
+    """Every node's attention-weighted mean of its neighbours; twice differentiable.
 
     Args:
         h: What is gathered, [R, N, H].
@@ -96,8 +88,6 @@ def attend(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     >>> attend(torch.tensor([[[0.0], [4.0]]]), torch.zeros(1, 2), torch.zeros(1, 2), ring).flatten().tolist()
     [2.0, 2.0]
     """
-    if backend.fused(h):
-        from sharpen.kernels.triton.attention import attend_triton
-
-        return attend_triton(h, source, target, pattern)
-    return attend_plain(h, source, target, pattern)
+    score = F.leaky_relu(source[:, pattern.col.long()] + target[:, pattern.row], NEGATIVE_SLOPE)
+    out: Tensor = _WeightedSum.apply(edge_softmax(score, pattern), h, pattern)
+    return out

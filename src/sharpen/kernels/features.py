@@ -1,8 +1,8 @@
 """The part of the first layer that never changes: a fixed matrix times every member's weights.
 
-Features are not dropped out, so the first product is linear in the weights with a constant matrix: X itself, or PX where P
-propagates over the graph. PX can be multiplied out once, or left as two factors and applied one after the other. Which is
-cheaper depends on how full they are; :func:`propagated` decides.
+Features are not dropped out, so the first product is linear in the weights with a constant matrix M: the features themselves, or
+the features gathered over the graph. Real feature matrices are uneven: a few columns (frequent words) are well filled, most are
+nearly empty. So M is kept in two parts by columns, dense where a column is full enough, sparse elsewhere.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from sharpen.kernels.sparse import Csr, spmm
+from sharpen.kernels.sparse import Csr, spmm, spmm_into
 
-# How many dense multiply-adds one sparse one costs, measured.
-SPARSE_COST = {"cpu": 12.0, "cuda": 12.0}
+# How many dense multiply-adds take as long as one sparse one, by device and float32 matrix precision; measured.
+_SPARSE_COST = {("cpu", "highest"): 12.0, ("cuda", "highest"): 12.0, ("cuda", "high"): 60.0}
 
 
-class _FixedProduct(torch.autograd.Function):
-    """m @ w[r] with a constant dense m; the gradient in m is never asked for."""
+class _DenseProduct(torch.autograd.Function):
+    """m @ w[r] with a constant m; the gradient in m is never asked for."""
 
     @staticmethod
     def forward(ctx: Any, w: Tensor, m: Tensor, transpose: bool) -> Tensor:
@@ -29,59 +30,120 @@ class _FixedProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _FixedProduct.apply(grad, ctx.m, not ctx.transpose), None, None
+        return _DenseProduct.apply(grad, ctx.m, not ctx.transpose), None, None
 
 
 class FixedMatrix:
-    """A constant matrix as a product of factors, each dense or sparse, that multiplies stacks of weights.
+    """A constant matrix that multiplies stacks of weights.
 
-    >>> m = FixedMatrix([torch.tensor([[1.0, 2.0]])])
+    Args:
+        dense: Its well-filled columns, [N, D], if any.
+        columns: Which columns these are; nothing if they are all.
+        sparse: The other columns, as a matrix of full shape; nothing if there are none.
+        before: A sparse matrix P from the left: the whole then stands for P @ M.
+
+    >>> m = FixedMatrix(torch.tensor([[1.0, 2.0]]))
     >>> m.times(torch.ones(3, 2, 1)).flatten().tolist()
     [3.0, 3.0, 3.0]
     >>> m.transpose_times(torch.ones(1, 1, 1)).flatten().tolist()
     [1.0, 2.0]
     """
 
-    def __init__(self, factors: list[Tensor | Csr]) -> None:
-        self.factors = factors
+    def __init__(
+        self,
+        dense: Tensor | None,
+        columns: Tensor | None = None,
+        sparse: Csr | None = None,
+        before: Csr | None = None,
+    ) -> None:
+        self.dense, self.columns, self.sparse, self.before = dense, columns, sparse, before
 
     def times(self, w: Tensor) -> Tensor:
         """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable."""
-        for factor in reversed(self.factors):
-            w = spmm(factor, w) if isinstance(factor, Csr) else _FixedProduct.apply(w, factor, False)
-        return w
+        out: Tensor | None = None
+        if self.dense is not None:
+            out = _DenseProduct.apply(w if self.columns is None else w[:, self.columns], self.dense, False)
+        if self.sparse is not None:
+            out = spmm(self.sparse, w) if out is None else out + spmm(self.sparse, w)
+        assert out is not None
+        return out if self.before is None else spmm(self.before, out)
+
+    def times_into(self, out: Tensor, w: Tensor, accumulate: bool = False) -> None:
+        """``out = M @ w``, or ``out += M @ w``; not differentiable."""
+        if self.before is not None:
+            spmm_into(out, self.before, FixedMatrix(self.dense, self.columns, self.sparse).times(w), accumulate)
+            return
+        if self.dense is not None:
+            selected = w if self.columns is None else w[:, self.columns]
+            stacked = self.dense.expand(len(w), *self.dense.shape)
+            if accumulate:
+                torch.baddbmm(out, stacked, selected, out=out)
+            else:
+                torch.bmm(stacked, selected, out=out)
+            accumulate = True
+        if self.sparse is not None:
+            spmm_into(out, self.sparse, w, accumulate)
 
     def transpose_times(self, g: Tensor) -> Tensor:
         """``M.T @ g[r]`` for every member: the gradient in w, from the gradient in the product."""
-        for factor in self.factors:
-            g = spmm(factor.t, g) if isinstance(factor, Csr) else _FixedProduct.apply(g, factor, True)
-        return g
+        if self.before is not None:
+            g = spmm(self.before.t, g)
+        if self.sparse is None:
+            assert self.dense is not None
+            dense: Tensor = _DenseProduct.apply(g, self.dense, True)
+            return dense
+        out = spmm(self.sparse.t, g)
+        if self.dense is not None and self.columns is not None:
+            out[:, self.columns] = _DenseProduct.apply(g, self.dense, True)
+        return out
 
 
-def fixed(matrix: Any, device: torch.device, dtype: torch.dtype) -> Tensor | Csr:
-    """A scipy matrix or a dense array on the device, dense or sparse, whichever multiplies faster."""
+def sparse_cost(device: torch.device) -> float:
+    """How many dense multiply-adds one sparse one is worth, on this device and in the precision that is set.
+
+    >>> sparse_cost(torch.device("cpu"))
+    12.0
+    """
+    precision = torch.get_float32_matmul_precision() if device.type == "cuda" else "highest"
+    return _SPARSE_COST[device.type, precision]
+
+
+def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | None = None) -> FixedMatrix:
+    """A scipy matrix or a dense array on the device, every column stored in the way in which it multiplies faster."""
     if isinstance(matrix, np.ndarray):
-        return torch.as_tensor(matrix).to(device, dtype)
-    rows, cols = matrix.shape
-    if matrix.nnz * SPARSE_COST[device.type] < rows * cols:
-        return Csr.from_scipy(matrix, dtype).to(device)
-    return torch.from_numpy(matrix.toarray()).to(device, dtype)
+        return FixedMatrix(torch.as_tensor(matrix).to(device, dtype), before=before)
+    csc = sp.csc_array(matrix)
+    full = np.diff(csc.indptr) * sparse_cost(device) > csc.shape[0]
+    if full.all():
+        return FixedMatrix(torch.from_numpy(csc.toarray()).to(device, dtype), before=before)
+    keep = sp.diags_array((~full).astype(csc.dtype))
+    rest = sp.csr_array(csc @ keep)
+    rest.eliminate_zeros()
+    sparse = Csr.from_scipy(rest, dtype).to(device)
+    if not full.any():
+        return FixedMatrix(None, sparse=sparse, before=before)
+    columns = np.flatnonzero(full)
+    dense = torch.from_numpy(csc[:, columns].toarray()).to(device, dtype)
+    return FixedMatrix(dense, torch.from_numpy(columns).to(device), sparse, before)
+
+
+def _cost(matrix: Any, cost: float) -> float:
+    """Multiply-adds for each column of weights, in dense ones' worth."""
+    if isinstance(matrix, np.ndarray):
+        return float(matrix.size)
+    return float(np.minimum(np.diff(sp.csc_array(matrix).indptr) * cost, matrix.shape[0]).sum())
 
 
 def propagated(
     propagation: Any, features: Any, device: torch.device, dtype: torch.dtype, symmetric: bool = False
 ) -> FixedMatrix:
-    """``propagation @ features`` as the cheaper of one matrix and two factors.
+    """``propagation @ features``: multiplied out, or left as two factors, whichever is cheaper to multiply with.
 
     >>> swap, x = sp.csr_array([[0.0, 1.0], [1.0, 0.0]]), sp.csr_array([[1.0, 0.0], [0.0, 5.0]])
     >>> propagated(swap, x, torch.device("cpu"), torch.float32).times(torch.eye(2)[None]).tolist()
     [[[0.0, 5.0], [1.0, 0.0]]]
     """
-    product = propagation @ features
-    if not isinstance(product, np.ndarray):
-        cost = SPARSE_COST[device.type]
-        multiplied = min(cost * product.nnz, float(product.shape[0] * product.shape[1]))
-        if cost * (features.nnz + propagation.nnz) < multiplied:
-            csr = Csr.from_scipy(propagation, dtype, symmetric).to(device)
-            return FixedMatrix([csr, fixed(features, device, dtype)])
-    return FixedMatrix([fixed(product, device, dtype)])
+    product, cost = propagation @ features, sparse_cost(device)
+    if _cost(features, cost) + cost * propagation.nnz < _cost(product, cost):
+        return fixed(features, device, dtype, before=Csr.from_scipy(propagation, dtype, symmetric).to(device))
+    return fixed(product, device, dtype)

@@ -124,15 +124,33 @@ def spmm_plain(s: Csr, x: Tensor) -> Tensor:
     return out
 
 
+def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
+    """``out = s @ x``, or ``out += s @ x``, for every member; not differentiable.
+
+    >>> out = torch.ones(1, 2, 1)
+    >>> spmm_into(out, Csr.from_scipy(sp.eye_array(2).tocsr()), torch.ones(1, 2, 1), accumulate=True)
+    >>> out.flatten().tolist()
+    [2.0, 2.0]
+    """
+    if backend.fused(x):
+        from sharpen.kernels.triton.spmm import spmm_triton
+
+        spmm_triton(out, s, x, accumulate)
+    elif accumulate:
+        out += spmm_plain(s, x)
+    else:
+        out.copy_(spmm_plain(s, x))
+
+
 class _Spmm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, s: Csr) -> Tensor:
         ctx.s = s
-        if backend.fused(x):
-            from sharpen.kernels.triton.spmm import spmm_triton
-
-            return spmm_triton(s, x.contiguous())
-        return spmm_plain(s, x)
+        if not backend.fused(x):
+            return spmm_plain(s, x)
+        out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
+        spmm_into(out, s, x)
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

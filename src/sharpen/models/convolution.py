@@ -1,22 +1,20 @@
-"""What an architecture has to say: its weights, what they multiply, and what happens to the products.
+"""What an architecture has to say: its weights, what they multiply, and how neighbours are gathered.
 
-Every convolution here is a sum of linear terms, followed by something of its own. A term multiplies its weight with the nodes'
-own vectors (``SELF``) or with those of their neighbourhoods (``NEIGHBORS``: the propagation matrix P of the architecture times
-the vectors). Saying it this way lets the first layer, whose input never changes, and the later ones be written once.
+Every convolution here has one shape. A linear map of the nodes' vectors, whose columns fall into blocks; then
+
+.. math:: y_i = \\sum_j P_{ij} (x_j W) + x_i W' + b
+
+where P is a fixed matrix of the graph, or attention, whose scores are two more columns of the same linear map. A residual
+connection only adds to W'. Said this way, a layer is one matrix product and one gathering pass, for every architecture.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from torch import Tensor
-
-from sharpen.kernels.sparse import Csr
 from sharpen.models.initial import Initial
-
-SELF, NEIGHBORS = "self", "neighbors"
 
 
 @dataclass(frozen=True)
@@ -24,14 +22,13 @@ class Convolution:
     """One architecture's layer.
 
     Args:
-        propagation: The matrix P: ``symmetric`` D^-½ A D^-½, ``mean`` D^-1 A, or ``none`` where neighbours are not summed so.
-        terms: For each weight, what it multiplies. All products are added up.
+        gather: What P is: ``symmetric`` D^-½ A D^-½, ``mean`` D^-1 A, ``attention``, or ``none`` where neighbours do not count.
+        neighbors: The name of W, if neighbours count.
+        own: The names of the weights that make up W'.
         parameters: From the widths before and after the layer, every parameter's shape and first values.
-        combine: What turns the sum of the terms into the layer's output: from (sum, this layer's parameters, pattern). Without
-            it the sum is the output. A residual connection is added after it.
     """
 
-    propagation: Literal["symmetric", "mean", "none"]
-    terms: Mapping[str, str]
+    gather: Literal["symmetric", "mean", "attention", "none"]
+    neighbors: str | None
+    own: tuple[str, ...]
     parameters: Callable[[int, int], dict[str, Initial]]
-    combine: Callable[[Tensor, Mapping[str, Tensor], Csr], Tensor] | None = None

@@ -13,7 +13,7 @@ from torch import Tensor
 from sharpen.graph import Graph
 from sharpen.kernels.features import FixedMatrix, fixed, propagated
 from sharpen.kernels.sparse import Csr
-from sharpen.models.convolution import SELF, Convolution
+from sharpen.models.convolution import Convolution
 
 
 class Inputs:
@@ -31,8 +31,7 @@ class Inputs:
         rowptr, col = adjacency.rowptr.numpy(), adjacency.col.numpy()
         degree = np.diff(rowptr).astype(np.float64)
         row = np.repeat(np.arange(self.num_nodes), np.diff(rowptr))
-        symmetric = self._convolution.propagation == "symmetric"
-        value = 1 / np.sqrt(degree[row] * degree[col]) if symmetric else 1 / degree[row]
+        value = 1 / np.sqrt(degree[row] * degree[col]) if self._is_symmetric else 1 / degree[row]
         return sp.csr_array((value, col, rowptr), shape=(self.num_nodes, self.num_nodes))
 
     @cached_property
@@ -45,33 +44,26 @@ class Inputs:
 
     @property
     def _is_symmetric(self) -> bool:
-        return self._convolution.propagation == "symmetric"
+        return self._convolution.gather == "symmetric"
 
     @cached_property
-    def propagation(self) -> Csr:
-        """P, for the layers after the first."""
+    def graph(self) -> Csr:
+        """P, for the layers after the first; for attention, the adjacency's pattern."""
+        if self._convolution.gather == "attention":
+            a = self._graph.adjacency
+            ones = torch.ones(len(a.col), dtype=self.dtype)
+            return Csr(a.rowptr, a.col, ones, a.num_nodes, symmetric=True).to(self.device)
         return Csr.from_scipy(self._propagation, self.dtype, self._is_symmetric).to(self.device)
-
-    @cached_property
-    def pattern(self) -> Csr:
-        """The adjacency without values, for attention."""
-        a = self._graph.adjacency
-        ones = torch.ones(len(a.col), dtype=self.dtype)
-        return Csr(a.rowptr, a.col, ones, a.num_nodes, symmetric=True).to(self.device)
 
     @cached_property
     def features(self) -> FixedMatrix:
         """X."""
-        return FixedMatrix([fixed(self._features, self.device, self.dtype)])
+        return fixed(self._features, self.device, self.dtype)
 
     @cached_property
     def propagated(self) -> FixedMatrix:
         """P X."""
         return propagated(self._propagation, self._features, self.device, self.dtype, self._is_symmetric)
-
-    def matrix(self, kind: str) -> FixedMatrix:
-        """What a term of the given kind multiplies in the first layer."""
-        return self.features if kind == SELF else self.propagated
 
     def labels(self) -> Tensor:
         """Class numbers on the device, −1 where unknown."""

@@ -1,6 +1,6 @@
 """The multilayer perceptron: no graph at all, the honest yardstick for every other model."""
 
-from sharpen.models.convolution import SELF, Convolution
+from sharpen.models.convolution import Convolution
 from sharpen.models.initial import Initial, fan_in
 
 
@@ -8,5 +8,5 @@ def _parameters(width_in: int, width_out: int) -> dict[str, Initial]:
     return {"weight": fan_in(width_in, width_in, width_out), "bias": fan_in(width_in, width_out)}
 
 
-MLP = Convolution("none", {"weight": SELF}, _parameters)
+MLP = Convolution("none", None, ("weight",), _parameters)
 """``y_i = x_i W + b``"""

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from sharpen.kernels.activation import Dropout, Norm, activate
-from sharpen.kernels.sparse import spmm
-from sharpen.models.convolution import NEIGHBORS, SELF, Convolution
+from sharpen.kernels.activation import Dropout, Norm
+from sharpen.kernels.features import FixedMatrix
+from sharpen.kernels.layer import SCORE_COLUMNS, Blocks, finish_layer
+from sharpen.models.convolution import Convolution
 from sharpen.models.gat import GAT
 from sharpen.models.gcn import GCN
 from sharpen.models.initial import Initial, constant, fan_in
@@ -90,88 +92,106 @@ class Network:
             for name, start in (("mean", 0.0), ("var", 1.0))
         }
 
-    def _groups(self, layer: int) -> list[list[tuple[str, list[str]]]]:
-        """The layer's products: for each output, which weights (summed) multiply which kind of input.
-
-        The residual map multiplies the same vectors as a convolution's own ``SELF`` term, so the two weights can be added before
-        they are multiplied; except where the convolution transforms its sum first, and the residual is an output of its own.
-        """
-        kinds: dict[str, list[str]] = {}
-        for name, kind in self.convolution.terms.items():
-            kinds.setdefault(kind, []).append(f"layers.{layer}.{name}")
-        outputs = [kinds]
-        if self.residual:
-            if self.convolution.combine is not None:
-                outputs.append({})
-            outputs[-1].setdefault(SELF, []).append(f"layers.{layer}.residual.weight")
-        return [sorted(output.items()) for output in outputs]  # NEIGHBORS before SELF
+    def _blocks(self, layer: int) -> Blocks:
+        """What the columns of a layer's product are."""
+        convolution = self.convolution
+        if layer == 0 and self._is_gathered_beforehand:
+            return Blocks(self.hidden, neighbors=False, own=True)
+        return Blocks(
+            self.hidden,
+            neighbors=convolution.neighbors is not None,
+            own=bool(convolution.own) or self.residual,
+            scores=convolution.gather == "attention",
+        )
 
     @property
-    def _fixed_groups(self) -> list[list[tuple[str, list[str]]]]:
-        return [[(SELF, ["input.weight"])]] if self.input_linear else self._groups(0)
+    def _is_gathered_beforehand(self) -> bool:
+        """Whether neighbours of the fixed features can be gathered once and for all."""
+        return self.convolution.gather in ("symmetric", "mean") and not self.input_linear
+
+    def _own_weight(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
+        """W', the sum of all that multiplies the node's own vector."""
+        names = [*self.convolution.own, *(["residual.weight"] if self.residual else [])]
+        weights = [parameters[f"layers.{layer}.{name}"] for name in names]
+        return None if not weights else weights[0] if len(weights) == 1 else torch.add(*weights)
+
+    def _weight(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor:
+        """All columns of a layer's linear map, [R, width before, columns]."""
+        convolution, columns = self.convolution, []
+        if convolution.neighbors is not None:
+            columns.append(parameters[f"layers.{layer}.{convolution.neighbors}"])
+        own = self._own_weight(parameters, layer)
+        if own is not None:
+            columns.append(own)
+        if convolution.gather == "attention":
+            to_scores = [parameters[f"layers.{layer}.{name}"] for name in ("source", "target")]
+            scores = columns[0] @ torch.cat(to_scores, dim=1).transpose(1, 2)
+            columns.append(F.pad(scores, (0, SCORE_COLUMNS - 2)))
+        return columns[0] if len(columns) == 1 else torch.cat(columns, dim=2)
+
+    def _first_products(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> list[tuple[FixedMatrix, Tensor]]:
+        """The fixed matrices of the first layer and the weights they multiply."""
+        if self.input_linear:
+            return [(inputs.features, parameters["input.weight"])]
+        if not self._is_gathered_beforehand:
+            return [(inputs.features, self._weight(parameters, 0))]
+        products = [(inputs.propagated, parameters[f"layers.0.{self.convolution.neighbors}"])]
+        own = self._own_weight(parameters, 0)
+        return products if own is None else [*products, (inputs.features, own)]
 
     @property
-    def fixed_names(self) -> list[str]:
+    def first_names(self) -> list[str]:
         """The parameters that multiply the fixed features."""
-        return [name for output in self._fixed_groups for _, names in output for name in names]
+        if self.input_linear:
+            return ["input.weight"]
+        linear = ("weight", "root", "source", "target", "residual.weight")
+        return [name for name in self.initials if name.removeprefix("layers.0.") in linear]
 
-    def project(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> list[Tensor]:
-        """The products of the first weights with the fixed features, [R, N, H] each."""
-        outputs = []
-        for output in self._fixed_groups:
-            products = [inputs.matrix(kind).times(_sum(parameters, names)) for kind, names in output]
-            outputs.append(products[0] if len(products) == 1 else torch.add(*products))
-        return outputs
+    def project(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
+        """The first layer's product with the fixed features, [R, N, columns]."""
+        products = [matrix.times(weight) for matrix, weight in self._first_products(parameters, inputs)]
+        return products[0] if len(products) == 1 else torch.add(*products)
 
-    def project_gradients(self, gradients: list[Tensor], inputs: Inputs) -> dict[str, Tensor]:
-        """From the gradients in :meth:`project`'s outputs, those in the weights."""
-        result: dict[str, Tensor] = {}
-        for gradient, output in zip(gradients, self._fixed_groups, strict=True):
-            for kind, names in output:
-                result |= dict.fromkeys(names, inputs.matrix(kind).transpose_times(gradient))
-        return result
+    def project_into(self, out: Tensor, parameters: Mapping[str, Tensor], inputs: Inputs) -> None:
+        """The same, written over ``out``, without a record for autograd."""
+        with torch.no_grad():
+            for number, (matrix, weight) in enumerate(self._first_products(parameters, inputs)):
+                matrix.times_into(out, weight, accumulate=number > 0)
 
-    def _multiply(self, parameters: Mapping[str, Tensor], layer: int, x: Tensor, inputs: Inputs) -> list[Tensor]:
-        """The products of a later layer's weights with hidden vectors."""
-        outputs = []
-        for output in self._groups(layer):
-            total: Tensor | None = None
-            for kind, names in output:
-                weight = _sum(parameters, names)
-                if kind == NEIGHBORS:
-                    total = spmm(inputs.propagation, torch.bmm(x, weight))
-                else:
-                    total = torch.bmm(x, weight) if total is None else torch.baddbmm(total, x, weight)
-            assert total is not None
-            outputs.append(total)
-        return outputs
+    def project_gradients(
+        self, gradient: Tensor, parameters: Mapping[str, Tensor], inputs: Inputs
+    ) -> dict[str, Tensor]:
+        """From the gradient in :meth:`project`'s product, those in the :attr:`first_names`."""
+        matrices, weights = zip(*self._first_products(parameters, inputs), strict=True)
+        outer = [matrix.transpose_times(gradient) for matrix in matrices]
+        names = self.first_names
+        gradients = torch.autograd.grad(weights, [parameters[name] for name in names], outer)
+        return dict(zip(names, gradients, strict=True))
 
     def logits(
         self,
         parameters: Mapping[str, Tensor],
         statistics: Mapping[str, Tensor],
-        projected: list[Tensor],
+        projected: Tensor,
         inputs: Inputs,
         training: bool,
         dropout: Callable[[int], Dropout | None] = lambda layer: None,
     ) -> Tensor:
         """Class scores of every node, [R, N, C], from the projected features."""
-        x = projected[0] + parameters["input.bias"][:, None] if self.input_linear else None
-        for layer in range(self.layers):
-            own = {name: parameters[f"layers.{layer}.{name}"] for name in self.convolution.parameters(1, 1)}
-            products = projected if x is None else self._multiply(parameters, layer, x, inputs)
-            out = products[0]
-            if self.convolution.combine is not None:
-                out = self.convolution.combine(out, own, inputs.pattern)
-            if len(products) > 1:
-                out = out + products[1]
-            biases = [own["bias"]] if "bias" in own else []
-            if self.residual:
-                biases.append(parameters[f"layers.{layer}.residual.bias"])
-            bias = None if not biases else biases[0] if len(biases) == 1 else torch.add(*biases)
-            x = activate(out, bias, self._norm(parameters, statistics, layer), training, dropout(layer))
+        x = projected + parameters["input.bias"][:, None] if self.input_linear else None
+        for number in range(self.layers):
+            z = projected if x is None else torch.bmm(x, self._weight(parameters, number))
+            blocks = self._blocks(number)
+            graph = inputs.graph if blocks.neighbors else None
+            norm = self._norm(parameters, statistics, number)
+            x = finish_layer(z, blocks, graph, self._bias(parameters, number), norm, training, dropout(number))
         assert x is not None
         return torch.baddbmm(parameters["head.bias"][:, None], x, parameters["head.weight"])
+
+    def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
+        names = (f"layers.{layer}.bias", f"layers.{layer}.residual.bias")
+        biases = [parameters[name] for name in names if name in parameters]
+        return None if not biases else biases[0] if len(biases) == 1 else torch.add(*biases)
 
     def _norm(self, parameters: Mapping[str, Tensor], statistics: Mapping[str, Tensor], layer: int) -> Norm | None:
         if self.norm == "none":
@@ -179,8 +199,3 @@ class Network:
         prefix = f"layers.{layer}.norm"
         running = (statistics.get(f"{prefix}.running_mean"), statistics.get(f"{prefix}.running_var"))
         return Norm(parameters[f"{prefix}.weight"], parameters[f"{prefix}.bias"], *running)
-
-
-def _sum(parameters: Mapping[str, Tensor], names: list[str]) -> Tensor:
-    weights = [parameters[name] for name in names]
-    return weights[0] if len(weights) == 1 else torch.add(*weights)

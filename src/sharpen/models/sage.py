@@ -1,6 +1,6 @@
 """GraphSAGE with mean aggregation: one linear map for the neighbours' mean, another for the node itself."""
 
-from sharpen.models.convolution import NEIGHBORS, SELF, Convolution
+from sharpen.models.convolution import Convolution
 from sharpen.models.initial import Initial, fan_in
 
 
@@ -12,5 +12,5 @@ def _parameters(width_in: int, width_out: int) -> dict[str, Initial]:
     }
 
 
-SAGE = Convolution("mean", {"weight": NEIGHBORS, "root": SELF}, _parameters)
+SAGE = Convolution("mean", "weight", ("root",), _parameters)
 """``y_i = mean_j(x_j) W + x_i W' + b``"""

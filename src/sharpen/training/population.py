@@ -16,9 +16,9 @@ from sharpen.evaluation.metrics import accuracy, roc_auc
 from sharpen.kernels.activation import Dropout
 from sharpen.kernels.adam import Adam
 from sharpen.kernels.dropout import layer_keys, member_keys
+from sharpen.kernels.loss import population_loss
 from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
-from sharpen.objective import combine, sharpening_parts
 from sharpen.splits import Split
 from sharpen.trial import Trial
 
@@ -53,7 +53,8 @@ class Population:
         def column(name: str) -> Tensor:
             return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
 
-        self.lam, self.lam_labeled, self.balance = column("lam"), column("lam_labeled"), column("balance")
+        self.lam, self.lam_labeled = column("lam"), column("lam_labeled")
+        self.balance: float | Tensor = column("balance") if any(trial.balance for trial in trials) else 0.0
         orders = {trial.q for trial in trials}
         self.q: float | Tensor = orders.pop() if len(orders) == 1 else column("q")
         self.dropout = column("dropout") if any(trial.dropout for trial in trials) else None
@@ -74,11 +75,13 @@ class Population:
         self.statistics = network.statistics(self.members, device, dtype)
         self.keys = member_keys(seeds).to(device)
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.projected = [p.requires_grad_() for p in network.project(self.parameters, inputs)]
+        self.projected = network.project(self.parameters, inputs).requires_grad_()
         self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
-        # The first weights get their gradients through the projection, the others from autograd.
-        fixed = set(network.fixed_names)
-        self.later = {name: p.requires_grad_() for name, p in self.parameters.items() if name not in fixed}
+        for parameter in self.parameters.values():
+            parameter.requires_grad_()
+        # The first weights get their gradients through the projection, the others straight from the loss.
+        first = set(network.first_names)
+        self.later = {name: p for name, p in self.parameters.items() if name not in first}
 
         epochs = trials[0].epochs
         assert epochs is not None
@@ -105,20 +108,20 @@ class Population:
         logits = self.network.logits(
             self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
         )
-        parts = sharpening_parts(logits, self.y, self.labeled, self.unlabeled, self.q)
-        loss = combine(parts, self.lam, self.lam_labeled, self.balance)
+        loss, parts = population_loss(
+            logits, self.y, self.labeled, self.unlabeled, self.q, self.lam, self.lam_labeled, self.balance
+        )
         # Members share nothing, so the gradient of the sum is each member's own.
-        leaves = [*self.projected, *self.later.values()]
+        leaves = [self.projected, *self.later.values()]
         gradients = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
-        first = self.network.project_gradients(list(gradients[: len(self.projected)]), self.inputs)
-        later = dict(zip(self.later, gradients[len(self.projected) :], strict=True))
+        first = self.network.project_gradients(gradients[0], self.parameters, self.inputs)
+        later = dict(zip(self.later, gradients[1:], strict=True))
         self.adam.step([(first | later)[name] for name in self.parameters])
-        return [loss.detach(), parts.cross_entropy, parts.entropy_labeled, parts.entropy_unlabeled]
+        return [loss.detach(), *parts]
 
     @torch.no_grad()
     def _evaluate(self) -> list[Tensor]:
-        for kept, new in zip(self.projected, self.network.project(self.parameters, self.inputs), strict=True):
-            kept.copy_(new)
+        self.network.project_into(self.projected, self.parameters, self.inputs)
         logits = self.network.logits(self.parameters, self.statistics, self.projected, self.inputs, False)
         self.alive &= torch.isfinite(logits.sum((1, 2)))
         val = self._score(logits, self.masks["val"])

@@ -27,6 +27,8 @@ from sharpen.trial import Record, Trial
 _SHARED = ("model", "layers", "hidden", "norm", "residual", "input_linear", "epochs")
 # A CPU is fastest while one layer's activations of all members stay in its cache.
 _CPU_ACTIVATION_BYTES = 8 * 2**20
+# Of a GPU's free memory, what a population may plan with; the allocator needs the rest.
+_GPU_SHARE = 0.8
 
 
 def train(
@@ -121,7 +123,7 @@ def _train_group(
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
     records: list[Record] = []
-    size = population_size(network, inputs, len(trials))
+    size = population_size(network, inputs, dataset, trials)
     while len(records) < len(trials):
         batch = trials[len(records) : len(records) + size]
         try:
@@ -140,16 +142,26 @@ def _train_group(
     return records
 
 
-def population_size(network: Network, inputs: Inputs, wanted: int) -> int:
-    """How many members to train at once."""
-    activation = inputs.num_nodes * network.hidden * inputs.dtype.itemsize
+def population_size(network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial]) -> int:
+    """How many of the trials to train at once."""
+    wanted = len(trials)
     if inputs.device.type == "cpu":
+        activation = inputs.num_nodes * network.hidden * inputs.dtype.itemsize
         return max(1, min(wanted, _CPU_ACTIVATION_BYTES // activation))
-    weights = sum(torch.Size(initial.shape).numel() for initial in network.initials.values())
-    per_member = 8 * weights * inputs.dtype.itemsize + (4 * network.layers + 8) * activation
-    fits = max(1, int(0.8 * free_memory(inputs.device) / per_member))
+    fits = max(1, int(_GPU_SHARE * free_memory(inputs.device) / _member_bytes(network, inputs, dataset, trials[0])))
     populations = -(-wanted // fits)
     return -(-wanted // populations)  # equal shares
+
+
+def _member_bytes(network: Network, inputs: Inputs, dataset: Dataset, trial: Trial) -> float:
+    """What one more member takes on the GPU: measured on one epoch of one and of three members."""
+    split, peaks = dataset.splits[str(trial.split)], []
+    for members in (1, 3):
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        Population(network, inputs, dataset.metric, [trial] * members, [split] * members).epoch()
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    return max(1.0, (peaks[1] - peaks[0]) / 2)
 
 
 def _train_population(

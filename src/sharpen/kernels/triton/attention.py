@@ -5,12 +5,11 @@ The forward pass keeps, of the softmax, only its logarithmic normaliser per node
 
 .. math:: de_{ij} = w_{ij} (<dy_i, h_j> - D_i)
 
-The transpose is walked row by row, so no two programs write to the same place, and the result is the same every time.
+The transpose is walked row by row, so no two programs write to the same place, and the result is the same every time. What is
+gathered and its scores are columns of one matrix, rows ``stride`` apart, and so are their gradients.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 import triton
@@ -19,32 +18,28 @@ from torch import Tensor
 
 from sharpen.kernels.attention import NEGATIVE_SLOPE
 from sharpen.kernels.sparse import Csr
-
-
-@triton.jit
-def _score(source, target, SLOPE: tl.constexpr):
-    e = source + target
-    return tl.where(e > 0, e, e * SLOPE)
+from sharpen.kernels.triton.spmm import row_stride, warps
 
 
 @triton.jit
 def _forward(
-    rowptr, col, h, source, target, out, norm, nodes, width,
+    rowptr, col, h, score, out, norm, nodes, width, stride,
     SLOPE: tl.constexpr, EDGES: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     i = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64)
     start = tl.load(rowptr + i)
     end = tl.load(rowptr + i + 1)
-    source += r * nodes
-    t = tl.load(target + r * nodes + i)
+    score += r * nodes * stride
+    target = tl.load(score + i.to(tl.int64) * stride + 1)
     edge = tl.arange(0, EDGES)
     peak = float("-inf")
     total = 0.0
     for first in range(start, end, EDGES):
         here = first + edge < end
-        j = tl.load(col + first + edge, mask=here, other=0)
-        e = tl.where(here, _score(tl.load(source + j, mask=here, other=0.0), t, SLOPE), float("-inf"))
+        j = tl.load(col + first + edge, mask=here, other=0).to(tl.int64)
+        e = tl.load(score + j * stride, mask=here, other=0.0) + target
+        e = tl.where(here, tl.where(e > 0, e, e * SLOPE), float("-inf"))
         higher = tl.maximum(peak, tl.max(e, 0))
         total = total * tl.exp(peak - higher) + tl.sum(tl.exp(e - higher), 0)
         peak = higher
@@ -52,34 +47,35 @@ def _forward(
     tl.store(norm + r * nodes + i, log_norm)
 
     lane = tl.arange(0, BLOCK)
-    inside = lane < width
-    h += r * nodes * width
+    h += r * nodes * stride
     y = tl.zeros([BLOCK], dtype=tl.float32)
     for first in range(start, end, UNROLL):
         for step in tl.static_range(UNROLL):
             k = first + step
             here = k < end
             j = tl.load(col + k, mask=here, other=0).to(tl.int64)
-            w = tl.exp(_score(tl.load(source + j, mask=here, other=float("-inf")), t, SLOPE) - log_norm)
-            y += tl.where(here, w, 0.0) * tl.load(h + j * width + lane, mask=lane < tl.where(here, width, 0), other=0.0)
-    tl.store(out + (r * nodes + i) * width + lane, y, mask=inside)
+            e = tl.load(score + j * stride, mask=here, other=0.0) + target
+            w = tl.where(here, tl.exp(tl.where(e > 0, e, e * SLOPE) - log_norm), 0.0)
+            y += w * tl.load(h + j * stride + lane, mask=lane < tl.where(here, width, 0), other=0.0)
+    tl.store(out + (r * nodes + i) * width + lane, y, mask=lane < width)
 
 
 @triton.jit
-def _row_dot(a, b, out, nodes, width, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _row_dot(a, b, out, nodes, width, a_stride, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """out[r, i] = <a[r, i], b[r, i]>"""
     r = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     lane = tl.arange(0, BLOCK)
     inside = (row < nodes)[:, None] & (lane < width)[None, :]
-    at = (r * nodes + row[:, None]) * width + lane[None, :]
-    product = tl.load(a + at, mask=inside, other=0.0) * tl.load(b + at, mask=inside, other=0.0)
+    at = (r * nodes + row)[:, None]
+    product = tl.load(a + at * a_stride + lane[None, :], mask=inside, other=0.0)
+    product *= tl.load(b + at * width + lane[None, :], mask=inside, other=0.0)
     tl.store(out + r * nodes + row, tl.sum(product, 1), mask=row < nodes)
 
 
 @triton.jit
 def _backward(
-    rowptr, col, h, source, target, norm, dy, dot, dh, d_source, d_edge, nodes, width, edges,
+    rowptr, col, h, score, norm, dy, dot, dh, d_score, d_edge, nodes, width, edges, stride, dy_stride,
     SLOPE: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """For node j: its neighbours i are the rows of the transpose. d_edge is in the transpose's order."""
@@ -88,36 +84,36 @@ def _backward(
     start = tl.load(rowptr + j)
     end = tl.load(rowptr + j + 1)
     lane = tl.arange(0, BLOCK)
-    inside = lane < width
-    s = tl.load(source + r * nodes + j)
-    own = tl.load(h + (r * nodes + j) * width + lane, mask=inside, other=0.0)
-    target += r * nodes
+    score += r * nodes * stride
     norm += r * nodes
     dot += r * nodes
-    dy += r * nodes * width
+    dy += r * nodes * dy_stride
+    own_row = (r * nodes + j) * stride
+    source = tl.load(score + j.to(tl.int64) * stride)
+    own = tl.load(h + own_row + lane, mask=lane < width, other=0.0)
     total = tl.zeros([BLOCK], dtype=tl.float32)
-    d_s = 0.0
+    d_source = 0.0
     for first in range(start, end, UNROLL):
         for step in tl.static_range(UNROLL):
             k = first + step
             here = k < end
             i = tl.load(col + k, mask=here, other=0).to(tl.int64)
-            e = s + tl.load(target + i, mask=here, other=0.0)
+            e = source + tl.load(score + i * stride + 1, mask=here, other=0.0)
             w = tl.exp(tl.where(e > 0, e, e * SLOPE) - tl.load(norm + i, mask=here, other=0.0))
             w = tl.where(here, w, 0.0)
-            g = tl.load(dy + i * width + lane, mask=lane < tl.where(here, width, 0), other=0.0)
+            g = tl.load(dy + i * dy_stride + lane, mask=lane < tl.where(here, width, 0), other=0.0)
             d_e = w * (tl.sum(g * own, 0) - tl.load(dot + i, mask=here, other=0.0))
             d_e = tl.where(e > 0, d_e, d_e * SLOPE)
             tl.store(d_edge + r * edges + k, d_e, mask=here)
-            d_s += d_e
+            d_source += d_e
             total += w * g
-    tl.store(dh + (r * nodes + j) * width + lane, total, mask=inside)
-    tl.store(d_source + r * nodes + j, d_s)
+    tl.store(dh + own_row + lane, total, mask=lane < width)
+    tl.store(d_score + own_row, d_source)
 
 
 @triton.jit
-def _gather_sum(rowptr, place, d_edge, out, nodes, edges, EDGES: tl.constexpr):
-    """out[r, i] = Σ of d_edge over row i, whose entries stand at ``place`` in the transpose's order."""
+def _target_gradient(rowptr, place, d_edge, d_score, nodes, edges, stride, EDGES: tl.constexpr, COLUMNS: tl.constexpr):
+    """The sum of d_edge over row i, whose entries stand at ``place`` in the transpose's order; padding columns become 0."""
     i = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64)
     start = tl.load(rowptr + i)
@@ -128,50 +124,43 @@ def _gather_sum(rowptr, place, d_edge, out, nodes, edges, EDGES: tl.constexpr):
         here = first + edge < end
         at = tl.load(place + first + edge, mask=here, other=0)
         total += tl.load(d_edge + r * edges + at, mask=here, other=0.0)
-    tl.store(out + r * nodes + i, tl.sum(total, 0))
+    column = tl.arange(0, COLUMNS)
+    value = tl.where(column == 1, tl.sum(total, 0), 0.0)
+    tl.store(d_score + (r * nodes + i) * stride + column, value, mask=column > 0)
 
 
-def _warps(block: int) -> int:
-    return max(1, min(4, block // 128))
+def attend_forward(h: Tensor, score: Tensor, pattern: Csr) -> tuple[Tensor, Tensor]:
+    """Every node's weighted mean of its neighbours, [R, N, H], and its logarithmic normaliser, [R, N].
+
+    ``h`` and ``score`` are blocks of columns of one stack; the first column of ``score`` is the source's, the second the target's.
+    """
+    members, nodes, width = h.shape
+    out = torch.empty(members, nodes, width, dtype=h.dtype, device=h.device)
+    norm = torch.empty(members, nodes, dtype=h.dtype, device=h.device)
+    block = triton.next_power_of_2(width)
+    _forward[(nodes, members)](
+        pattern.rowptr, pattern.col, h, score, out, norm, nodes, width, row_stride(h),
+        SLOPE=NEGATIVE_SLOPE, EDGES=32, UNROLL=4, BLOCK=block, num_warps=warps(block),
+    )  # fmt: skip
+    return out, norm
 
 
-class _Attend(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
-        h, source, target = h.contiguous(), source.contiguous(), target.contiguous()
-        members, nodes, width = h.shape
-        out, norm = torch.empty_like(h), torch.empty_like(source)
-        block = triton.next_power_of_2(width)
-        _forward[(nodes, members)](
-            pattern.rowptr, pattern.col, h, source, target, out, norm, nodes, width,
-            SLOPE=NEGATIVE_SLOPE, EDGES=32, UNROLL=4, BLOCK=block, num_warps=_warps(block),
-        )  # fmt: skip
-        ctx.pattern = pattern
-        ctx.save_for_backward(h, source, target, out, norm)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        h, source, target, out, norm = ctx.saved_tensors
-        pattern, dy = ctx.pattern, dy.contiguous()
-        members, nodes, width = h.shape
-        block = triton.next_power_of_2(width)
-        rows = max(1, 4096 // block)
-        dot, dh = torch.empty_like(source), torch.empty_like(h)
-        d_source, d_target = torch.empty_like(source), torch.empty_like(target)
-        d_edge = torch.empty(members, pattern.nnz, dtype=h.dtype, device=h.device)
-        _row_dot[(triton.cdiv(nodes, rows), members)](dy, out, dot, nodes, width, ROWS=rows, BLOCK=block, num_warps=4)
-        _backward[(nodes, members)](
-            pattern.t.rowptr, pattern.t.col, h, source, target, norm, dy, dot, dh, d_source, d_edge, nodes, width, pattern.nnz,
-            SLOPE=NEGATIVE_SLOPE, UNROLL=4, BLOCK=block, num_warps=_warps(block),
-        )  # fmt: skip
-        _gather_sum[(nodes, members)](
-            pattern.rowptr, pattern.place, d_edge, d_target, nodes, pattern.nnz, EDGES=32, num_warps=1
-        )
-        return dh, d_source, d_target, None
-
-
-def attend_triton(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
-    """Every node's attention-weighted mean of its neighbours, as :func:`sharpen.kernels.attention.attend` says it."""
-    out: Tensor = _Attend.apply(h, source, target, pattern)
-    return out
+def attend_backward(
+    h: Tensor, score: Tensor, out: Tensor, norm: Tensor, dy: Tensor, dh: Tensor, d_score: Tensor, pattern: Csr
+) -> None:
+    """Writes the gradients in ``h`` and ``score`` from ``dy``, that in ``out``."""
+    members, nodes, width = h.shape
+    block = triton.next_power_of_2(width)
+    rows = max(1, 4096 // block)
+    dot = torch.empty_like(norm)
+    d_edge = torch.empty(members, pattern.nnz, dtype=h.dtype, device=h.device)
+    stride, dy_stride, edges = row_stride(h), row_stride(dy), pattern.nnz
+    _row_dot[(triton.cdiv(nodes, rows), members)](dy, out, dot, nodes, width, dy_stride, ROWS=rows, BLOCK=block)
+    _backward[(nodes, members)](
+        pattern.t.rowptr, pattern.t.col, h, score, norm, dy, dot, dh, d_score, d_edge, nodes, width, edges, stride, dy_stride,
+        SLOPE=NEGATIVE_SLOPE, UNROLL=4, BLOCK=block, num_warps=warps(block),
+    )  # fmt: skip
+    _target_gradient[(nodes, members)](
+        pattern.rowptr, pattern.place, d_edge, d_score, nodes, edges, stride,
+        EDGES=32, COLUMNS=d_score.shape[2], num_warps=1,
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -11,15 +10,10 @@ from sharpen.kernels.sparse import Csr
 
 
 @triton.jit
-def _spmm(rowptr, col, value, x, out, rows, cols, width, BLOCK: tl.constexpr, UNROLL: tl.constexpr):
-    """out[r, i] = Σ_k value[k] · x[r, col[k]] over row i. Rows vary fastest: one member's operand stays in the L2 cache."""
-    i = tl.program_id(0)
-    r = tl.program_id(1).to(tl.int64)
-    lane = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
-    inside = lane < width
+def gather(rowptr, col, value, x, stride, i, lane, width, BLOCK: tl.constexpr, UNROLL: tl.constexpr):
+    """Σ_k value[k] · x[col[k]] over row i; rows of x are ``stride`` apart."""
     start = tl.load(rowptr + i)
     end = tl.load(rowptr + i + 1)
-    x += r * cols * width
     total = tl.zeros([BLOCK], dtype=tl.float32)
     for first in range(start, end, UNROLL):
         for step in tl.static_range(UNROLL):  # independent loads in flight
@@ -27,16 +21,43 @@ def _spmm(rowptr, col, value, x, out, rows, cols, width, BLOCK: tl.constexpr, UN
             here = k < end
             c = tl.load(col + k, mask=here, other=0).to(tl.int64)
             v = tl.load(value + k, mask=here, other=0.0)
-            total += v * tl.load(x + c * width + lane, mask=lane < tl.where(here, width, 0), other=0.0)
-    tl.store(out + (r * rows + i) * width + lane, total, mask=inside)
+            total += v * tl.load(x + c * stride + lane, mask=lane < tl.where(here, width, 0), other=0.0)
+    return total
 
 
-def spmm_triton(s: Csr, x: Tensor) -> Tensor:
-    """``s @ x[r]`` for every r; x is contiguous float32."""
+@triton.jit
+def _spmm(
+    rowptr, col, value, x, out, rows, cols, width, x_stride, out_stride,
+    ACCUMULATE: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """out[r, i] = Σ_k value[k] · x[r, col[k]] over row i. Rows vary fastest: one member's operand stays in the L2 cache."""
+    i = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    lane = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+    total = gather(rowptr, col, value, x + r * cols * x_stride, x_stride, i, lane, width, BLOCK, UNROLL)
+    at = out + (r * rows + i) * out_stride + lane
+    if ACCUMULATE:
+        total += tl.load(at, mask=lane < width, other=0.0)
+    tl.store(at, total, mask=lane < width)
+
+
+def warps(block: int) -> int:
+    """Enough threads for loads of 16 bytes each."""
+    return max(1, min(4, block // 128))
+
+
+def row_stride(x: Tensor) -> int:
+    """How far apart rows are in a stack [R, N, H] or in a block of its columns."""
+    assert x.stride(2) == 1
+    assert x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)
+    return x.stride(1)
+
+
+def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
+    """``out = s @ x`` or ``out += s @ x`` for every member; both may be blocks of columns of wider stacks."""
     members, cols, width = x.shape
-    out = torch.empty(members, s.num_rows, width, dtype=x.dtype, device=x.device)
     block = min(triton.next_power_of_2(width), 512)
-    grid = (s.num_rows, members, triton.cdiv(width, block))
-    warps = max(1, min(4, block // 128))
-    _spmm[grid](s.rowptr, s.col, s.value, x, out, s.num_rows, cols, width, BLOCK=block, UNROLL=4, num_warps=warps)
-    return out
+    _spmm[(s.num_rows, members, triton.cdiv(width, block))](
+        s.rowptr, s.col, s.value, x, out, s.num_rows, cols, width, row_stride(x), row_stride(out),
+        ACCUMULATE=accumulate, BLOCK=block, UNROLL=4, num_warps=warps(block),
+    )  # fmt: skip
