@@ -1,13 +1,38 @@
-"""sharpen labels the unlabeled nodes of a graph, and says honestly how well."""
+"""sharpen labels the unlabeled nodes of a graph, and says honestly how well.
 
-from sharpen.datasets import Dataset, list_datasets, load_dataset
-from sharpen.entropy import tsallis_entropy
-from sharpen.errors import InputError
-from sharpen.graph import Graph
-from sharpen.objective import SharpeningLoss
-from sharpen.splits import Split
-from sharpen.training import train
-from sharpen.trial import Record, Trial, to_frame
+The names below are the public interface. They are loaded when they are first used: torch takes seconds to import, and a command
+that only prints its help should not wait for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sharpen.datasets import Dataset, list_datasets, load_dataset
+    from sharpen.entropy import tsallis_entropy
+    from sharpen.errors import InputError
+    from sharpen.graph import Graph
+    from sharpen.objective import SharpeningLoss
+    from sharpen.splits import Split
+    from sharpen.training import train
+    from sharpen.trial import Record, Trial, to_frame
+
+_HOMES = {
+    "Dataset": "datasets",
+    "Graph": "graph",
+    "InputError": "errors",
+    "Record": "trial",
+    "SharpeningLoss": "objective",
+    "Split": "splits",
+    "Trial": "trial",
+    "list_datasets": "datasets",
+    "load_dataset": "datasets",
+    "to_frame": "trial",
+    "train": "training",
+    "tsallis_entropy": "entropy",
+}
 
 __all__ = [
     "Dataset",
@@ -23,3 +48,13 @@ __all__ = [
     "train",
     "tsallis_entropy",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sharpen' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f"sharpen.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

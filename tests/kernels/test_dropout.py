@@ -64,12 +64,20 @@ def test_bits_are_uniform_and_uncorrelated():
 
 def test_relu_dropout_drops_scales_and_differentiates():
     x = torch.randn(2, 5, 6, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
     p, keys = torch.tensor([0.5, 0.0], dtype=torch.float64), keys_at([1, 2])
-    out = relu_dropout(x, p, keys)
+    out, active = relu_dropout(x, bias, p, keys), (x + bias[:, None]).relu()
     kept = out[0] > 0
-    torch.testing.assert_close(out[0][kept], 2 * x[0].relu()[kept])
-    assert (kept <= (x[0] > 0)).all()
-    assert kept.sum() < (x[0] > 0).sum()
-    torch.testing.assert_close(out[1], x[1].relu())
-    assert torch.autograd.gradcheck(lambda x: relu_dropout(x, p, keys), x)
-    assert torch.autograd.gradgradcheck(lambda x: relu_dropout(x, p, keys), x)
+    torch.testing.assert_close(out[0][kept], 2 * active[0][kept])
+    assert (kept <= (active[0] > 0)).all()
+    assert kept.sum() < (active[0] > 0).sum()
+    expected = random_bits(keys, 30)[0] >= thresholds(p)[0]
+    assert kept.equal((active[0] > 0) & expected.view(5, 6))
+    torch.testing.assert_close(out[1], active[1])
+    assert torch.autograd.gradcheck(lambda x, b: relu_dropout(x, b, p, keys), (x, bias))
+    assert torch.autograd.gradgradcheck(lambda x, b: relu_dropout(x, b, p, keys), (x, bias))
+
+
+def test_nan_is_not_hidden():
+    x = torch.full((1, 2, 2), torch.nan)
+    assert relu_dropout(x, None, torch.tensor([0.0]), keys_at([1])).isnan().all()

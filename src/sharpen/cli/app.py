@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sharpen.cli.bench import bench
 from sharpen.cli.compare import compare
 from sharpen.cli.datasets import datasets
 from sharpen.errors import InputError
@@ -13,6 +14,7 @@ from sharpen.errors import InputError
 app = typer.Typer(name="sharpen", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.command()(compare)
 app.command()(datasets)
+app.command()(bench)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,14 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
-from rich.console import Console
 
-from sharpen.bench.cells import Timing, geometric_mean, time_cells
-from sharpen.datasets import find_dataset, list_datasets, load_dataset
 from sharpen.errors import InputError
-from sharpen.training.device import describe_device, resolve_device
 
 _HEADER = (
     f"{'cell':<22}{'members':>8}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'floor':>8}{'plain GB':>10}{'ours GB':>9}"
@@ -32,6 +27,14 @@ def bench(
     out: Annotated[Path | None, typer.Option(help="A CSV file that gets a line per cell.")] = None,
 ) -> None:
     """Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch."""
+    # Not above: torch takes seconds to import, and help and completion should not wait for it.
+    import torch
+    from rich.console import Console
+
+    from sharpen.bench.cells import Timing, geometric_mean, time_cells
+    from sharpen.datasets import find_dataset, list_datasets, load_dataset
+    from sharpen.training.device import describe_device, resolve_device
+
     where = resolve_device(device)
     names = [name.strip() for name in datasets.split(",") if name.strip()]
     if not names:

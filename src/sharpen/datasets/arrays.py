@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from sharpen.errors import InputError
 
@@ -43,3 +45,12 @@ def read_arrays(path: Path, keys: Iterable[str]) -> dict[str, np.ndarray]:
         raise
     except (OSError, EOFError, AttributeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error}); {way_out}") from error
+
+
+def both_directions(edge_index: Tensor) -> Tensor:
+    """Every edge and its reverse. Doubles are left for :class:`sharpen.graph.Graph` to drop.
+
+    >>> both_directions(torch.tensor([[0], [1]])).tolist()
+    [[0, 1], [1, 0]]
+    """
+    return torch.cat([edge_index, edge_index.flip(0)], dim=1)

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
-from torch_geometric.utils import to_undirected
 
+from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile
 from sharpen.graph import Graph
@@ -45,7 +45,7 @@ def load(name: str, root: Folder = None) -> Dataset:
     pairs = np.stack([np.repeat(np.arange(len(pixels)), NEIGHBORS), nearest.reshape(-1)])
     graph = Graph(
         x=pixels / 16,  # pixels go from 0 to 16
-        edge_index=to_undirected(torch.from_numpy(pairs), num_nodes=len(pixels)),
+        edge_index=both_directions(torch.from_numpy(pairs)),
         y=bunch.target,
         class_names=[str(digit) for digit in range(10)],
         name=name,

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 import torch
-from torch_geometric.utils import to_undirected
 
-from sharpen.datasets.arrays import read_arrays
+from sharpen.datasets.arrays import both_directions, read_arrays
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
@@ -115,7 +114,7 @@ def load(name: str, root: Folder = None) -> Dataset:
     edge_index = torch.from_numpy(np.stack([row[apart], col[apart]]).astype(np.int64))
     graph = Graph(
         x=words,
-        edge_index=to_undirected(edge_index, num_nodes=words.shape[0]),
+        edge_index=both_directions(edge_index),
         y=arrays["labels"],
         class_names=CLASS_NAMES[name],
         name=name,

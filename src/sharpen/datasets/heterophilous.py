@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 import torch
-from torch_geometric.utils import to_undirected
 
-from sharpen.datasets.arrays import read_arrays
+from sharpen.datasets.arrays import both_directions, read_arrays
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.graph import Graph
@@ -60,7 +59,7 @@ def load(name: str, root: Folder = None) -> Dataset:
     edge_index = torch.from_numpy(arrays["edges"].T.astype(np.int64))
     graph = Graph(
         x=scipy.sparse.csr_array(x) if name in BAG_OF_WORDS else x,
-        edge_index=to_undirected(edge_index, num_nodes=x.shape[0]),
+        edge_index=both_directions(edge_index),
         y=arrays["node_labels"],
         class_names=CLASS_NAMES.get(name),
         name=name,

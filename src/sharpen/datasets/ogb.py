@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from torch_geometric.utils import to_undirected
 
+from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
@@ -67,7 +67,7 @@ def load(name: str, root: Folder = None) -> Dataset:
             ) from error
     graph = Graph(
         x=raw["node_feat"],
-        edge_index=to_undirected(torch.from_numpy(raw["edge_index"]), num_nodes=raw["num_nodes"]),
+        edge_index=both_directions(torch.from_numpy(raw["edge_index"])),
         y=y,
         class_names=[_class_name(category) for category in categories],
         name=name,

@@ -10,8 +10,8 @@ import json
 
 import numpy as np
 import torch
-from torch_geometric.utils import to_undirected
 
+from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
@@ -61,6 +61,6 @@ def load(name: str, root: Folder = None) -> Dataset:
             "put the published file in its place, or remove it to have it downloaded"
         ) from error
     edge_index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
-    graph = Graph(x, to_undirected(edge_index, num_nodes=len(x)), y, CLASS_NAMES, name)
+    graph = Graph(x, both_directions(edge_index), y, CLASS_NAMES, name)
     given = [from_masks(train[i], val[i] | stopping[i], test, name=f"given-{i}") for i in range(len(train))]
     return Dataset(name, graph, splits=Splits(given, y=graph.y))

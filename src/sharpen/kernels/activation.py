@@ -62,10 +62,10 @@ def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, 
     >>> activate(torch.tensor([[[-1.0, 2.0]]]), torch.tensor([[3.0, -3.0]]), None, True, None).tolist()
     [[[2.0, 0.0]]]
     """
-    if bias is not None:
-        # A batch norm subtracts the bias again: its gradient is 0. Autograd would give rounding noise, which Adam scales up.
-        cancels = training and norm is not None and norm.running_mean is not None
-        x = x + (bias.detach() if cancels else bias)[:, None]
     if norm is not None:
+        if bias is not None:
+            # A batch norm subtracts the bias again: its gradient is 0. Autograd would give rounding noise, which Adam scales up.
+            cancels = training and norm.running_mean is not None
+            x, bias = x + (bias.detach() if cancels else bias)[:, None], None
         x = _normalize(x, norm, training)
-    return relu_dropout(x, *(dropout or (None, None)))
+    return relu_dropout(x, bias, *(dropout or (None, None)))

@@ -88,31 +88,37 @@ class _ReluDropout(torch.autograd.Function):
     """Where the result is positive, the element was active and kept: the result itself is the mask of the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, p: Tensor | None, keys: Tensor | None) -> Tensor:
-        out = torch.relu(x)
-        ctx.scale = None
-        if p is not None and keys is not None:
-            members = x.shape[0]
-            keep = random_bits(keys, x[0].numel()) >= thresholds(p)[:, None]
-            ctx.scale = (1 / (1 - p)).to(x.dtype).view(members, 1, 1)
-            out.mul_(keep.view_as(x)).mul_(ctx.scale)
+    def forward(ctx: Any, x: Tensor, bias: Tensor | None, p: Tensor | None, keys: Tensor | None) -> Tensor:
+        out = x.clone() if bias is None else x + bias[:, None]
+        ctx.scale, ctx.biased = None, bias is not None
+        if p is None or keys is None:
+            out.clamp_(min=0)
+        else:
+            # A ceiling above all numbers where an element is kept and below 0 where it is dropped: several times faster on a CPU
+            # than a boolean mask.
+            lowest = thresholds(p).to(x.dtype).view(-1, 1, 1) - 0.5
+            ceiling = random_bits(keys, x[0].numel()).to(x.dtype).view_as(x).sub_(lowest).mul_(1e30)
+            ctx.scale = (1 / (1 - p)).to(x.dtype).view(-1, 1, 1)
+            torch.minimum(out, ceiling, out=out).clamp_(min=0).mul_(ctx.scale)
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         (out,) = ctx.saved_tensors
-        grad = grad * (out > 0)
-        return (grad if ctx.scale is None else grad * ctx.scale), None, None
+        grad = torch.ops.aten.threshold_backward(grad, out, 0)
+        if ctx.scale is not None:
+            grad = grad * ctx.scale
+        return grad, grad.sum(1) if ctx.biased else None, None, None
 
 
-def relu_dropout(x: Tensor, p: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
-    """``dropout(relu(x))`` for a stack of members [R, N, H], each with its own probability ``p`` [R] and keys [R, 2].
+def relu_dropout(x: Tensor, bias: Tensor | None = None, p: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+    """``dropout(relu(x + bias))`` for a stack of members [R, N, H], each with its own probability ``p`` [R] and keys [R, 2].
 
     Without ``p`` and ``keys`` it is the evaluation mode: no dropout.
 
     >>> relu_dropout(torch.tensor([[[-1.0, 2.0]]])).tolist()
     [[[0.0, 2.0]]]
     """
-    out: Tensor = _ReluDropout.apply(x, p, keys)
+    out: Tensor = _ReluDropout.apply(x, bias, p, keys)
     return out

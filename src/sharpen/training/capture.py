@@ -29,12 +29,8 @@ class Runner:
         if population.inputs.device.type != "cuda":
             population.epoch()
         elif self._done < self.WARM_UP:
-            # Off the main stream, as capture asks of what precedes it.
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                population.epoch()
-            torch.cuda.current_stream().wait_stream(side)
+            # On the main stream: memory that a side stream had would be lost to the capture.
+            population.epoch()
         else:
             if self._graph is None:
                 self._graph = torch.cuda.CUDAGraph()

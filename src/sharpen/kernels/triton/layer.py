@@ -181,7 +181,8 @@ class _Layer(torch.autograd.Function):
             addend: Tensor | None = None
         elif score is None:
             out, pre, moments = _gather_layer(plan, z, bias, need_grad)
-            x, addend = (z if pre is None else pre), None
+            x = z if pre is None else pre
+            addend = None
         else:
             assert plan.graph is not None
             y, norm = attend_forward(near, score, plan.graph)
@@ -199,10 +200,9 @@ class _Layer(torch.autograd.Function):
                     shape.rows, shape.width, add[1], EPSILON, BIASED=bias is not None, **flags,
                 )  # fmt: skip
             else:
+                a, c = plan.affine(bias)
                 if plan.kind == "batch":
                     mean, rstd, a, c = _batch_statistics(plan, shape, x, add, bias, weight, shift)
-                else:
-                    a, c = plan.affine(bias)
                 kernel.affine_forward[shape.tiles](
                     x, add[0], x if a is None else a, x if c is None else c, out, *operands,
                     shape.rows, shape.width, add[1], SCALED=a is not None, SHIFTED=c is not None, **flags,
