@@ -17,7 +17,7 @@ from torch import Tensor
 from sharpen.kernels.sparse import Csr, spmm, spmm_into
 
 # How many dense multiply-adds take as long as one sparse one, by device and float32 matrix precision; measured.
-_SPARSE_COST = {("cpu", "highest"): 12.0, ("cuda", "highest"): 12.0, ("cuda", "high"): 60.0}
+_SPARSE_COST = {("cpu", "highest"): 12.0, ("cuda", "highest"): 12.0, ("cuda", "high"): 28.0}
 
 
 class _DenseProduct(torch.autograd.Function):

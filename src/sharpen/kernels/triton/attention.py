@@ -18,46 +18,51 @@ from torch import Tensor
 
 from sharpen.kernels.attention import NEGATIVE_SLOPE
 from sharpen.kernels.sparse import Csr
-from sharpen.kernels.triton.spmm import row_stride, warps
+from sharpen.kernels.triton.spmm import row_stride, shape_of
 
 
 @triton.jit
 def _forward(
     rowptr, col, h, score, out, norm, nodes, width, stride,
-    SLOPE: tl.constexpr, EDGES: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr,
+    SLOPE: tl.constexpr, SCORES: tl.constexpr, EDGES: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    i = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64)
-    start = tl.load(rowptr + i)
-    end = tl.load(rowptr + i + 1)
     score += r * nodes * stride
-    target = tl.load(score + i.to(tl.int64) * stride + 1)
-    edge = tl.arange(0, EDGES)
-    peak = float("-inf")
-    total = 0.0
-    for first in range(start, end, EDGES):
-        here = first + edge < end
-        j = tl.load(col + first + edge, mask=here, other=0).to(tl.int64)
-        e = tl.load(score + j * stride, mask=here, other=0.0) + target
-        e = tl.where(here, tl.where(e > 0, e, e * SLOPE), float("-inf"))
-        higher = tl.maximum(peak, tl.max(e, 0))
-        total = total * tl.exp(peak - higher) + tl.sum(tl.exp(e - higher), 0)
-        peak = higher
-    log_norm = peak + tl.log(total)
-    tl.store(norm + r * nodes + i, log_norm)
-
-    lane = tl.arange(0, BLOCK)
     h += r * nodes * stride
-    y = tl.zeros([BLOCK], dtype=tl.float32)
-    for first in range(start, end, UNROLL):
-        for step in tl.static_range(UNROLL):
-            k = first + step
-            here = k < end
-            j = tl.load(col + k, mask=here, other=0).to(tl.int64)
-            e = tl.load(score + j * stride, mask=here, other=0.0) + target
-            w = tl.where(here, tl.exp(tl.where(e > 0, e, e * SLOPE) - log_norm), 0.0)
-            y += w * tl.load(h + j * stride + lane, mask=lane < tl.where(here, width, 0), other=0.0)
-    tl.store(out + (r * nodes + i) * width + lane, y, mask=lane < width)
+    lane = tl.arange(0, BLOCK)
+    many = tl.arange(0, SCORES)
+    edge = tl.arange(0, EDGES)
+    for step in range(ROWS):
+        i = tl.program_id(0) * ROWS + step
+        if i < nodes:
+            start = tl.load(rowptr + i)
+            end = tl.load(rowptr + i + 1)
+            target = tl.load(score + tl.cast(i, tl.int64) * stride + 1)
+            # A running maximum and sum for each lane, joined at the end.
+            peaks = tl.full([SCORES], float("-inf"), dtype=tl.float32)
+            totals = tl.zeros([SCORES], dtype=tl.float32)
+            for first in range(start, end, SCORES):
+                here = first + many < end
+                j = tl.load(col + first + many, mask=here, other=0).to(tl.int64)
+                e = tl.load(score + j * stride, mask=here, other=0.0) + target
+                e = tl.where(here, tl.where(e > 0, e, e * SLOPE), float("-inf"))
+                higher = tl.maximum(peaks, e)
+                known = higher > float("-inf")
+                totals = tl.where(known, totals * tl.exp(peaks - higher) + tl.exp(e - higher), 0.0)
+                peaks = higher
+            peak = tl.max(peaks, 0)
+            log_norm = peak + tl.log(tl.sum(totals * tl.exp(peaks - peak), 0))
+            tl.store(norm + r * nodes + i, log_norm)
+
+            y = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+            for first in range(start, end, EDGES):
+                here = first + edge < end
+                j = tl.load(col + first + edge, mask=here, other=0).to(tl.int64)
+                e = tl.load(score + j * stride, mask=here, other=0.0) + target
+                w = tl.where(here, tl.exp(tl.where(e > 0, e, e * SLOPE) - log_norm), 0.0)
+                inside = here[:, None] & (lane < width)[None, :]
+                y += w[:, None] * tl.load(h + j[:, None] * stride + lane[None, :], mask=inside, other=0.0)
+            tl.store(out + (r * nodes + i) * width + lane, tl.sum(y, 0), mask=lane < width)
 
 
 @triton.jit
@@ -76,39 +81,41 @@ def _row_dot(a, b, out, nodes, width, a_stride, ROWS: tl.constexpr, BLOCK: tl.co
 @triton.jit
 def _backward(
     rowptr, col, h, score, norm, dy, dot, dh, d_score, d_edge, nodes, width, edges, stride, dy_stride,
-    SLOPE: tl.constexpr, UNROLL: tl.constexpr, BLOCK: tl.constexpr,
+    SLOPE: tl.constexpr, EDGES: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """For node j: its neighbours i are the rows of the transpose. d_edge is in the transpose's order."""
-    j = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64)
-    start = tl.load(rowptr + j)
-    end = tl.load(rowptr + j + 1)
-    lane = tl.arange(0, BLOCK)
     score += r * nodes * stride
     norm += r * nodes
     dot += r * nodes
     dy += r * nodes * dy_stride
-    own_row = (r * nodes + j) * stride
-    source = tl.load(score + j.to(tl.int64) * stride)
-    own = tl.load(h + own_row + lane, mask=lane < width, other=0.0)
-    total = tl.zeros([BLOCK], dtype=tl.float32)
-    d_source = 0.0
-    for first in range(start, end, UNROLL):
-        for step in tl.static_range(UNROLL):
-            k = first + step
-            here = k < end
-            i = tl.load(col + k, mask=here, other=0).to(tl.int64)
-            e = source + tl.load(score + i * stride + 1, mask=here, other=0.0)
-            w = tl.exp(tl.where(e > 0, e, e * SLOPE) - tl.load(norm + i, mask=here, other=0.0))
-            w = tl.where(here, w, 0.0)
-            g = tl.load(dy + i * dy_stride + lane, mask=lane < tl.where(here, width, 0), other=0.0)
-            d_e = w * (tl.sum(g * own, 0) - tl.load(dot + i, mask=here, other=0.0))
-            d_e = tl.where(e > 0, d_e, d_e * SLOPE)
-            tl.store(d_edge + r * edges + k, d_e, mask=here)
-            d_source += d_e
-            total += w * g
-    tl.store(dh + own_row + lane, total, mask=lane < width)
-    tl.store(d_score + own_row, d_source)
+    lane = tl.arange(0, BLOCK)
+    edge = tl.arange(0, EDGES)
+    for step in range(ROWS):
+        j = tl.program_id(0) * ROWS + step
+        if j < nodes:
+            start = tl.load(rowptr + j)
+            end = tl.load(rowptr + j + 1)
+            own_row = (r * nodes + j) * stride
+            source = tl.load(score + tl.cast(j, tl.int64) * stride)
+            own = tl.load(h + own_row + lane, mask=lane < width, other=0.0)
+            total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+            d_source = tl.zeros([EDGES], dtype=tl.float32)
+            for first in range(start, end, EDGES):
+                here = first + edge < end
+                i = tl.load(col + first + edge, mask=here, other=0).to(tl.int64)
+                e = source + tl.load(score + i * stride + 1, mask=here, other=0.0)
+                w = tl.exp(tl.where(e > 0, e, e * SLOPE) - tl.load(norm + i, mask=here, other=0.0))
+                w = tl.where(here, w, 0.0)
+                inside = here[:, None] & (lane < width)[None, :]
+                g = tl.load(dy + i[:, None] * dy_stride + lane[None, :], mask=inside, other=0.0)
+                d_e = w * (tl.sum(g * own[None, :], 1) - tl.load(dot + i, mask=here, other=0.0))
+                d_e = tl.where(e > 0, d_e, d_e * SLOPE)
+                tl.store(d_edge + r * edges + first + edge, d_e, mask=here)
+                d_source += d_e
+                total += w[:, None] * g
+            tl.store(dh + own_row + lane, tl.sum(total, 0), mask=lane < width)
+            tl.store(d_score + own_row, tl.sum(d_source, 0))
 
 
 @triton.jit
@@ -138,9 +145,10 @@ def attend_forward(h: Tensor, score: Tensor, pattern: Csr) -> tuple[Tensor, Tens
     out = torch.empty(members, nodes, width, dtype=h.dtype, device=h.device)
     norm = torch.empty(members, nodes, dtype=h.dtype, device=h.device)
     block = triton.next_power_of_2(width)
-    _forward[(nodes, members)](
+    launch = shape_of(block)
+    _forward[(triton.cdiv(nodes, launch["ROWS"]), members)](
         pattern.rowptr, pattern.col, h, score, out, norm, nodes, width, row_stride(h),
-        SLOPE=NEGATIVE_SLOPE, EDGES=32, UNROLL=4, BLOCK=block, num_warps=warps(block),
+        SLOPE=NEGATIVE_SLOPE, SCORES=32, BLOCK=block, **launch,
     )  # fmt: skip
     return out, norm
 
@@ -156,9 +164,10 @@ def attend_backward(
     d_edge = torch.empty(members, pattern.nnz, dtype=h.dtype, device=h.device)
     stride, dy_stride, edges = row_stride(h), row_stride(dy), pattern.nnz
     _row_dot[(triton.cdiv(nodes, rows), members)](dy, out, dot, nodes, width, dy_stride, ROWS=rows, BLOCK=block)
-    _backward[(nodes, members)](
+    launch = shape_of(block)
+    _backward[(triton.cdiv(nodes, launch["ROWS"]), members)](
         pattern.t.rowptr, pattern.t.col, h, score, norm, dy, dot, dh, d_score, d_edge, nodes, width, edges, stride, dy_stride,
-        SLOPE=NEGATIVE_SLOPE, UNROLL=4, BLOCK=block, num_warps=warps(block),
+        SLOPE=NEGATIVE_SLOPE, BLOCK=block, **launch,
     )  # fmt: skip
     _target_gradient[(nodes, members)](
         pattern.rowptr, pattern.place, d_edge, d_score, nodes, edges, stride,

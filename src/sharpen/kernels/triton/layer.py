@@ -16,7 +16,7 @@ from sharpen.kernels.layer import Blocks
 from sharpen.kernels.sparse import Csr
 from sharpen.kernels.triton import activation as kernel
 from sharpen.kernels.triton.attention import attend_backward, attend_forward
-from sharpen.kernels.triton.spmm import gather, row_stride, spmm_triton, warps
+from sharpen.kernels.triton.spmm import gather, row_stride, shape_of, spmm_triton
 
 # Elements of one program's tile, and rows that one program of a reduction goes through.
 _TILE = 4096
@@ -28,38 +28,41 @@ def _gather_forward(
     rowptr, col, value, z, own, a, c, weight, shift, out, pre, mean_rstd, threshold, scale, keys,
     rows, width, stride, epsilon,
     OWN: tl.constexpr, SCALED: tl.constexpr, SHIFTED: tl.constexpr, NORM: tl.constexpr, FINISH: tl.constexpr,
-    KEEP: tl.constexpr, DROPOUT: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+    KEEP: tl.constexpr, DROPOUT: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """One node: gather, add its own, then affine map or layer norm, ReLU and dropout; or stop before them (not FINISH).
+    """A node: gather, add its own, then affine map or layer norm, ReLU and dropout; or stop before them (not FINISH).
 
     KEEP stores what precedes the norm, for the backward pass.
     """
-    i = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64)
     lane = tl.arange(0, BLOCK)
     inside = lane < width
-    y = gather(rowptr, col, value, z + r * rows * stride, stride, i, lane, width, BLOCK, UNROLL)
-    if OWN:
-        y += tl.load(own + (r * rows + i) * stride + lane, mask=inside, other=0.0)
-    at = (r * rows + i) * width + lane
-    if KEEP:
-        tl.store(pre + at, y, mask=inside)
-    if FINISH:
-        if SCALED:
-            y *= tl.load(a + r * width + lane, mask=inside, other=0.0)
-        if SHIFTED:
-            y += tl.load(c + r * width + lane, mask=inside, other=0.0)
-        if NORM:
-            mean = tl.sum(y, 0) / width
-            y = tl.where(inside, y - mean, 0.0)
-            rstd = 1 / tl.sqrt(tl.sum(y * y, 0) / width + epsilon)
+    for step in range(ROWS):
+        i = tl.program_id(0) * ROWS + step
+        if i < rows:
+            y = gather(rowptr, col, value, z + r * rows * stride, stride, i, lane, width, BLOCK, EDGES)
+            if OWN:
+                y += tl.load(own + (r * rows + i) * stride + lane, mask=inside, other=0.0)
+            at = (r * rows + i) * width + lane
             if KEEP:
-                tl.store(mean_rstd + 2 * (r * rows + i), mean)
-                tl.store(mean_rstd + 2 * (r * rows + i) + 1, rstd)
-            y = y * rstd * tl.load(weight + r * width + lane, mask=inside, other=0.0)
-            y += tl.load(shift + r * width + lane, mask=inside, other=0.0)
-        y = kernel.relu_dropout(y, r, i.to(tl.int64) * width + lane, threshold, scale, keys, DROPOUT)
-        tl.store(out + at, y, mask=inside)
+                tl.store(pre + at, y, mask=inside)
+            if FINISH:
+                if SCALED:
+                    y *= tl.load(a + r * width + lane, mask=inside, other=0.0)
+                if SHIFTED:
+                    y += tl.load(c + r * width + lane, mask=inside, other=0.0)
+                if NORM:
+                    mean = tl.sum(y, 0) / width
+                    y = tl.where(inside, y - mean, 0.0)
+                    rstd = 1 / tl.sqrt(tl.sum(y * y, 0) / width + epsilon)
+                    if KEEP:
+                        tl.store(mean_rstd + 2 * (r * rows + i), mean)
+                        tl.store(mean_rstd + 2 * (r * rows + i) + 1, rstd)
+                    y = y * rstd * tl.load(weight + r * width + lane, mask=inside, other=0.0)
+                    y += tl.load(shift + r * width + lane, mask=inside, other=0.0)
+                position = tl.cast(i, tl.int64) * width + lane
+                y = kernel.relu_dropout(y, r, position, threshold, scale, keys, DROPOUT)
+                tl.store(out + at, y, mask=inside)
 
 
 class _Shape:
@@ -159,11 +162,12 @@ def _gather_layer(
         return z if t is None else t
 
     block = triton.next_power_of_2(shape.width)
-    _gather_forward[(shape.rows, shape.members)](
+    launch = shape_of(block)
+    _gather_forward[(triton.cdiv(shape.rows, launch["ROWS"]), shape.members)](
         graph.rowptr, graph.col, graph.value, near, given(own), given(a), given(c), weight, shift,
         given(out), given(pre), given(moments), *plan.drop.operands, shape.rows, shape.width, row_stride(near), EPSILON,
         OWN=own is not None, SCALED=a is not None, SHIFTED=c is not None, NORM=norm, FINISH=finish, KEEP=keep,
-        DROPOUT=plan.drop.on, BLOCK=block, UNROLL=4, num_warps=warps(block),
+        DROPOUT=plan.drop.on, BLOCK=block, **launch,
     )  # fmt: skip
     return out, pre, moments
 
@@ -244,7 +248,7 @@ class _Layer(torch.autograd.Function):
         elif plan.kind == "batch":
             sums = shape.sums(2)
             for reduce in (True, False):
-                means = (mean, mean) if reduce else (sums.sum(1) / shape.rows).unbind(1)
+                means = (mean, mean) if reduce else (sums.sum(1) / shape.rows).transpose(0, 1).contiguous().unbind(0)
                 kernel.batch_backward[shape.reductions](
                     g, out, x, add[0], mean, rstd, weight, *means, d_pre, sums, scale, *size, add[1], dx_stride,
                     ADD=addend is not None, REDUCE=reduce, **flags,

@@ -10,40 +10,43 @@ from sharpen.kernels.sparse import Csr
 
 
 @triton.jit
-def gather(rowptr, col, value, x, stride, i, lane, width, BLOCK: tl.constexpr, UNROLL: tl.constexpr):
-    """Σ_k value[k] · x[col[k]] over row i; rows of x are ``stride`` apart."""
+def gather(rowptr, col, value, x, stride, i, lane, width, BLOCK: tl.constexpr, EDGES: tl.constexpr):
+    """Σ_k value[k] · x[col[k]] over row i; rows of x are ``stride`` apart. So many edges are loaded at once."""
     start = tl.load(rowptr + i)
     end = tl.load(rowptr + i + 1)
-    total = tl.zeros([BLOCK], dtype=tl.float32)
-    for first in range(start, end, UNROLL):
-        for step in tl.static_range(UNROLL):  # independent loads in flight
-            k = first + step
-            here = k < end
-            c = tl.load(col + k, mask=here, other=0).to(tl.int64)
-            v = tl.load(value + k, mask=here, other=0.0)
-            total += v * tl.load(x + c * stride + lane, mask=lane < tl.where(here, width, 0), other=0.0)
-    return total
+    edge = tl.arange(0, EDGES)
+    total = tl.zeros([EDGES, BLOCK], dtype=tl.float32)
+    for first in range(start, end, EDGES):
+        here = first + edge < end
+        c = tl.load(col + first + edge, mask=here, other=0).to(tl.int64)
+        v = tl.load(value + first + edge, mask=here, other=0.0)
+        inside = here[:, None] & (lane < width)[None, :]
+        total += v[:, None] * tl.load(x + c[:, None] * stride + lane[None, :], mask=inside, other=0.0)
+    return tl.sum(total, 0)
 
 
 @triton.jit
 def _spmm(
     rowptr, col, value, x, out, rows, cols, width, x_stride, out_stride,
-    ACCUMULATE: tl.constexpr, BLOCK: tl.constexpr, UNROLL: tl.constexpr,
+    ACCUMULATE: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """out[r, i] = Σ_k value[k] · x[r, col[k]] over row i. Rows vary fastest: one member's operand stays in the L2 cache."""
-    i = tl.program_id(0)
     r = tl.program_id(1).to(tl.int64)
     lane = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
-    total = gather(rowptr, col, value, x + r * cols * x_stride, x_stride, i, lane, width, BLOCK, UNROLL)
-    at = out + (r * rows + i) * out_stride + lane
-    if ACCUMULATE:
-        total += tl.load(at, mask=lane < width, other=0.0)
-    tl.store(at, total, mask=lane < width)
+    for step in range(ROWS):
+        i = tl.program_id(0) * ROWS + step
+        if i < rows:
+            total = gather(rowptr, col, value, x + r * cols * x_stride, x_stride, i, lane, width, BLOCK, EDGES)
+            at = out + (r * rows + i) * out_stride + lane
+            if ACCUMULATE:
+                total += tl.load(at, mask=lane < width, other=0.0)
+            tl.store(at, total, mask=lane < width)
 
 
-def warps(block: int) -> int:
-    """Enough threads for loads of 16 bytes each."""
-    return max(1, min(4, block // 128))
+def shape_of(block: int) -> dict[str, int]:
+    """Threads for loads of 16 bytes each; narrow rows are taken several at a time, so that programs are worth starting."""
+    narrow = block <= 128
+    return {"EDGES": 8 if narrow else 4, "ROWS": 4 if narrow else 1, "num_warps": max(1, min(4, block // 128))}
 
 
 def row_stride(x: Tensor) -> int:
@@ -57,7 +60,8 @@ def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> Non
     """``out = s @ x`` or ``out += s @ x`` for every member; both may be blocks of columns of wider stacks."""
     members, cols, width = x.shape
     block = min(triton.next_power_of_2(width), 512)
-    _spmm[(s.num_rows, members, triton.cdiv(width, block))](
+    shape = shape_of(block)
+    _spmm[(triton.cdiv(s.num_rows, shape["ROWS"]), members, triton.cdiv(width, block))](
         s.rowptr, s.col, s.value, x, out, s.num_rows, cols, width, row_stride(x), row_stride(out),
-        ACCUMULATE=accumulate, BLOCK=block, UNROLL=4, num_warps=warps(block),
+        ACCUMULATE=accumulate, BLOCK=block, **shape,
     )  # fmt: skip
