@@ -97,14 +97,22 @@ def _time_cell(
     inputs = Inputs(dataset.graph, network.convolution, device, dtype)
     trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r), dataset) for r in range(members or 205)]
     size = members or population_size(network, inputs, dataset, trials)
-    trials = trials[:size]
-    population = Population(network, inputs, dataset.metric, trials, [split] * size)
-    runner = Runner(population)
-    each, memory = _time(runner.epoch, device, seconds, at_most=population.epochs - Runner.WARM_UP - 3)
+    each, memory = time_population(network, inputs, dataset, trials[:size], seconds)
     floor = ceiling.seconds(_work(network, dataset))
-    del runner, population
-    _release(device)
     return Timing(dataset.name, model, precision, size, plain, each / size, plain_memory, memory, floor)
+
+
+def time_population(
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], seconds: float
+) -> tuple[float, int]:
+    """Seconds per epoch of a whole population, and its peak memory in bytes (on a GPU)."""
+    splits = [dataset.splits[str(trial.split)] for trial in trials]
+    population = Population(network, inputs, dataset.metric, trials, splits)
+    runner = Runner(population)
+    result = _time(runner.epoch, inputs.device, seconds, at_most=population.epochs)
+    del runner, population
+    _release(inputs.device)
+    return result
 
 
 def _work(network: Network, dataset: Dataset) -> Work:
@@ -121,24 +129,27 @@ def _release(device: torch.device) -> None:
 
 def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most: int = 10**9) -> tuple[float, int]:
     """The median time of one call over about so many seconds, and the peak memory in bytes (of a GPU)."""
+    on_gpu = device.type == "cuda"
 
     def wait() -> None:
-        if device.type == "cuda":
+        if on_gpu:
             torch.cuda.synchronize()
 
-    if device.type == "cuda":
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    for _ in range(3):
+    warm_up = 3 if on_gpu else 1
+    for _ in range(warm_up):
         run()
     wait()
-    times: list[float] = []
-    begin = time.perf_counter()
-    # In small groups: waiting for the device after every epoch would make the epoch look longer than it is.
-    while (len(times) < 3 or time.perf_counter() - begin < seconds) and 3 + 5 * (len(times) + 1) <= max(at_most, 8):
+    # On a GPU in small groups: waiting for the device after every epoch would make the epoch look longer than it is.
+    group, times, begin = (5 if on_gpu else 1), [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - begin < seconds:
+        if times and warm_up + group * (len(times) + 1) > at_most:
+            break
         start = time.perf_counter()
-        for _ in range(5):
+        for _ in range(group):
             run()
         wait()
-        times.append((time.perf_counter() - start) / 5)
-    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
+        times.append((time.perf_counter() - start) / group)
+    peak = torch.cuda.max_memory_allocated() if on_gpu else 0
     return sorted(times)[len(times) // 2], peak
