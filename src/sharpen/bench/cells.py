@@ -142,7 +142,8 @@ def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most
         run()
     wait()
     # On a GPU in small groups: waiting for the device after every epoch would make the epoch look longer than it is.
-    group, times, begin = (5 if on_gpu else 1), [], time.perf_counter()
+    times: list[float] = []
+    group, begin = (5 if on_gpu else 1), time.perf_counter()
     while len(times) < 3 or time.perf_counter() - begin < seconds:
         if times and warm_up + group * (len(times) + 1) > at_most:
             break
