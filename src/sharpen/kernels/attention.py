@@ -47,8 +47,8 @@ class _EdgeDot(torch.autograd.Function):
     def forward(ctx: Any, g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(g, h)
-        row, col = pattern.row, pattern.col
-        return torch.stack([torch.linalg.vecdot(g[r][row], h[r][col]) for r in range(len(h))])
+        empty = pattern.with_value(torch.zeros_like(pattern.value)).matrix
+        return torch.stack([torch.sparse.sampled_addmm(empty, g[r], h[r].t()).values() for r in range(len(h))])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
