@@ -30,23 +30,17 @@ class Dropout(NamedTuple):
 
 
 def _normalize(x: Tensor, norm: Norm, training: bool) -> Tensor:
-    if norm.running_mean is None or norm.running_var is None:
-        return torch.stack([F.layer_norm(x[r], x.shape[2:], norm.weight[r], norm.bias[r]) for r in range(len(x))])
-    return torch.stack(
-        [
-            F.batch_norm(
-                x[r],
-                norm.running_mean[r],
-                norm.running_var[r],
-                norm.weight[r],
-                norm.bias[r],
-                training,
-                MOMENTUM,
-                EPSILON,
-            )
-            for r in range(len(x))
-        ]
-    )
+    """Layer or batch normalisation, member by member: torch's own are the fastest on a CPU."""
+
+    def one(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor | None = None, var: Tensor | None = None) -> Tensor:
+        if mean is None:
+            return F.layer_norm(x, x.shape[1:], weight, bias)
+        return F.batch_norm(x, mean, var, weight, bias, training, MOMENTUM, EPSILON)
+
+    operands = [x, *(t for t in norm if t is not None)]
+    if len(x) == 1:  # the same without copying
+        return one(*(t.squeeze(0) for t in operands)).unsqueeze(0)
+    return torch.stack([one(*member) for member in zip(*(t.unbind(0) for t in operands), strict=True)])
 
 
 def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None) -> Tensor:

@@ -26,7 +26,7 @@ from sharpen.trial import Record, Trial
 # Trials that agree in these form one population; in all else members may differ.
 _SHARED = ("model", "layers", "hidden", "norm", "residual", "input_linear", "epochs")
 # A CPU is fastest while one layer's activations of all members stay in its cache.
-_CPU_ACTIVATION_BYTES = 8 * 2**20
+_CPU_ACTIVATION_BYTES = 2 * 2**20
 # Of a GPU's free memory, what a population may plan with; the allocator needs the rest.
 _GPU_SHARE = 0.8
 
