@@ -3,6 +3,7 @@
 from sharpen.datasets import Dataset, list_datasets, load_dataset
 from sharpen.entropy import tsallis_entropy
 from sharpen.errors import InputError
+from sharpen.estimator import NodeClassifier
 from sharpen.graph import Graph
 from sharpen.objective import SharpeningLoss
 from sharpen.splits import Split
@@ -13,6 +14,7 @@ __all__ = [
     "Dataset",
     "Graph",
     "InputError",
+    "NodeClassifier",
     "Record",
     "SharpeningLoss",
     "Split",
