@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sharpen.datasets import Dataset, list_datasets, load_dataset
     from sharpen.entropy import tsallis_entropy
     from sharpen.errors import InputError
+    from sharpen.estimator import NodeClassifier
     from sharpen.graph import Graph
     from sharpen.objective import SharpeningLoss
     from sharpen.splits import Split
@@ -23,6 +24,7 @@ _HOMES = {
     "Dataset": "datasets",
     "Graph": "graph",
     "InputError": "errors",
+    "NodeClassifier": "estimator",
     "Record": "trial",
     "SharpeningLoss": "objective",
     "Split": "splits",
@@ -38,6 +40,7 @@ __all__ = [
     "Dataset",
     "Graph",
     "InputError",
+    "NodeClassifier",
     "Record",
     "SharpeningLoss",
     "Split",

@@ -9,11 +9,17 @@ import typer
 from sharpen.cli.bench import bench
 from sharpen.cli.compare import compare
 from sharpen.cli.datasets import datasets
+from sharpen.cli.evaluate import evaluate
+from sharpen.cli.fit import fit
+from sharpen.cli.predict import predict
 from sharpen.errors import InputError
 
 app = typer.Typer(name="sharpen", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.command()(compare)
 app.command()(datasets)
+app.command()(fit)
+app.command()(predict)
+app.command()(evaluate)
 app.command()(bench)
 
 
@@ -33,6 +39,12 @@ def sharpen(
     ] = False,
 ) -> None:
     """Label the unlabeled nodes of a graph, and say honestly how well.
+
+    [bold]Your own graph: two files in, labels and their confidence out:[/bold]
+
+    sharpen fit nodes.csv edges.csv
+
+    sharpen predict sharpen-out/fit-nodes/model.safetensors nodes.csv edges.csv
 
     [bold]What sharpening does, on a graph that comes along (a minute on two cores):[/bold]
 

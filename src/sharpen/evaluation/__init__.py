@@ -1,5 +1,7 @@
-"""How well, and how sure: metrics on the device, paired statistics, comparisons."""
+"""How well, and how sure: metrics on the device, calibration, paired statistics, comparisons."""
 
+from sharpen.evaluation.calibration import brier, coverage_curve, ece, fit_temperature, log_loss, reliability
+from sharpen.evaluation.classes import balanced_accuracy, macro_f1
 from sharpen.evaluation.comparison import Comparison, Variant, choose_by_validation, compare_lams
 from sharpen.evaluation.metrics import accuracy, roc_auc
 from sharpen.evaluation.paired import (
@@ -23,13 +25,21 @@ __all__ = [
     "UnpairedDifference",
     "Variant",
     "accuracy",
+    "balanced_accuracy",
+    "brier",
     "choose_by_validation",
     "compare_lams",
     "consistent_with",
+    "coverage_curve",
+    "ece",
+    "fit_temperature",
     "glass_delta",
     "holm",
+    "log_loss",
+    "macro_f1",
     "pair",
     "paired_difference",
+    "reliability",
     "roc_auc",
     "unpaired_difference",
 ]

@@ -1,0 +1,112 @@
+"""``sharpen evaluate``: predictions against labels that arrived later."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from sharpen.errors import InputError
+
+
+def evaluate(
+    predictions: Annotated[Path, typer.Argument(help="From `sharpen fit` or `sharpen predict`: .csv or .parquet.")],
+    labels: Annotated[Path, typer.Argument(help="Table with an id and a label for each node, blank where unknown.")],
+    *,
+    id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the nodes.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of LABELS that holds the labels.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Count nodes too whose label was given to the fit; they flatter it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score predictions against labels that arrive later.
+
+    Only nodes count whose label was not given to the fit. A blank prediction counts as not answered.
+    """
+    from sharpen.tables import Columns, comparable_ids, read_nodes_and_edges, read_predictions
+
+    frame = read_predictions(predictions)
+    for column in ("label", "probability", "labeled"):
+        if column not in frame.columns:
+            raise InputError(f"{predictions} has no column {column!r}; give predictions as sharpen writes them")
+    tables = read_nodes_and_edges(labels, None, Columns(id=id_column, label=label))
+    if tables.label_column is None:
+        raise InputError(f"{labels}: no column looks like a label; name the column of classes with --label")
+    truth = pd.Series(tables.labels, index=pd.Index(comparable_ids(tables.ids)), dtype=object)
+    scores = score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
+    if as_json:
+        typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
+        return
+    for line in evaluation_lines(scores):
+        typer.echo(line)
+
+
+def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool = False) -> dict[str, Any]:
+    """Scores of predictions against true labels, joined on ids as text.
+
+    Args:
+        frame: As :func:`sharpen.fitting.predictions.prediction_frame` makes it, or read back from CSV as text.
+        truth: Labels by id; None where unknown.
+        everything: Whether to count nodes whose label was given to the fit.
+
+    >>> frame = pd.DataFrame({"id": ["a", "b", "c"], "label": ["x", "y", None], "probability": [0.9, 0.6, 0.4], "labeled": False})
+    >>> scores = score_predictions(frame, pd.Series({"a": "x", "b": "x", "c": "x", "d": "x"}))
+    >>> scores["nodes"], scores["answered"], scores["accuracy"]
+    (3, 0.6666666666666666, 0.5)
+    """
+    from sharpen.evaluation.calibration import brier, calibration_gap, log_loss, reliability_of_confidence
+    from sharpen.evaluation.classes import balanced_accuracy, macro_f1
+
+    known = truth[truth.notna()]
+    seen = frame["labeled"].astype(str).str.lower() == "true"
+    joined = frame.assign(id=frame["id"].astype(str), truth=frame["id"].astype(str).map(known))
+    counted = joined[joined["truth"].notna() & (everything | ~seen)]
+    if counted.empty:
+        raise InputError(
+            "no predicted node that the fit had no label for has a label now; check that the ids are the same, or give --all"
+        )
+    answered = counted[counted["label"].notna() & (counted["label"] != "")]
+    scores: dict[str, Any] = {"nodes": len(counted), "answered": len(answered) / len(counted)}
+    if answered.empty:
+        return scores
+    guess, true = answered["label"].astype(str).to_numpy(), answered["truth"].astype(str).to_numpy()
+    hit = guess == true
+    confidence = answered["probability"].astype(float).to_numpy()
+    scores |= {
+        "accuracy": float(hit.mean()),
+        "balanced_accuracy": balanced_accuracy(guess, true),
+        "macro_f1": macro_f1(guess, true),
+        "ece": calibration_gap(reliability_of_confidence(confidence, hit)),
+    }
+    prefix = "probability of "
+    columns = [name for name in frame.columns if name.startswith(prefix)]
+    number = {name.removeprefix(prefix): i for i, name in enumerate(columns)}
+    if columns and set(true) <= set(number):
+        p = answered[columns].astype(float).to_numpy()
+        y = np.array([number[value] for value in true])
+        scores |= {"brier": brier(p, y), "log_loss": log_loss(p, y)}
+    return scores
+
+
+def evaluation_lines(scores: dict[str, Any]) -> list[str]:
+    """The scores in words.
+
+    >>> evaluation_lines({"nodes": 3, "answered": 0.0})
+    ['3 nodes with a label now, none of them answered: every prediction is blank.']
+    """
+    if "accuracy" not in scores:
+        return [f"{scores['nodes']} nodes with a label now, none of them answered: every prediction is blank."]
+    lines = [f"{scores['nodes']} nodes with a label now, {100 * scores['answered']:.1f} % of them answered."]
+    lines.append(
+        f"Of the answers, {100 * scores['accuracy']:.1f} % are right "
+        f"(balanced accuracy {100 * scores['balanced_accuracy']:.1f} %, macro-F1 {100 * scores['macro_f1']:.1f} %)."
+    )
+    rest = [
+        f"{name} {scores[key]:.3f}"
+        for key, name in (("ece", "ECE"), ("brier", "Brier"), ("log_loss", "log-loss"))
+        if key in scores
+    ]
+    return [*lines, f"Confidence: {', '.join(rest)}."]

@@ -1,0 +1,197 @@
+"""``sharpen fit``: two files in; labels, their confidence, and a model out."""
+
+import json
+import shlex
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sharpen.cli.compare import parse_lams
+from sharpen.errors import InputError
+from sharpen.trial import MODELS, NORMS
+
+_of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
+_of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
+
+NodesFile = Annotated[
+    Path,
+    typer.Argument(help="Table of nodes: CSV, TSV, Parquet, JSON lines; or a graph: .npz, GraphML, GEXF, PyG Data."),
+]
+EdgesFile = Annotated[Path | None, typer.Argument(help="Table of edges; none if NODES holds them, or there are none.")]
+IdOption = Annotated[str | None, _of_columns("--id", help="Column that names the nodes.")]
+LabelOption = Annotated[str | None, _of_columns(help="Column of labels, blank where unknown.")]
+SourceOption = Annotated[str | None, _of_columns(help="Edge column of the one end.")]
+TargetOption = Annotated[str | None, _of_columns(help="Edge column of the other end.")]
+WeightOption = Annotated[str | None, _of_columns(help="Edge column of weights; edges of weight 0 are left out.")]
+
+
+def fit(
+    nodes: NodesFile,
+    edges: EdgesFile = None,
+    *,
+    id_column: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    features: Annotated[
+        str | None, _of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
+    ] = None,
+    ignore: Annotated[str | None, _of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
+    model: Annotated[str, typer.Option(help=f"auto; {', '.join(MODELS)}; or several, as gcn,sage.")] = "auto",
+    lam: Annotated[str, typer.Option(help="λ: auto; a number; or several to choose from, as 0.1,0.25.")] = "auto",
+    balance: Annotated[str, typer.Option(help="auto (none, and as much as λ); a number; or several.")] = "auto",
+    budget: Annotated[float, typer.Option(help="Minutes that the search may take.")] = 2.0,
+    metric: Annotated[
+        str, typer.Option(help="What to choose by: accuracy, or balanced-accuracy, in which rare classes count alike.")
+    ] = "accuracy",
+    ensemble: Annotated[
+        bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together.")
+    ] = True,
+    abstain: Annotated[
+        float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")
+    ] = None,
+    every_class: Annotated[
+        bool, typer.Option("--every-class", help="Add a column with the probability of each class.")
+    ] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/fit-NODES")
+    ] = None,
+    layers: Annotated[int, _of_model(help="Number of layers.")] = 2,
+    hidden: Annotated[int, _of_model(help="Width of the layers.")] = 64,
+    dropout: Annotated[float, _of_model(help="Share of activations set to zero.")] = 0.5,
+    norm: Annotated[str, _of_model(help=", ".join(NORMS) + ".")] = "none",
+    lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
+    weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
+    epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and not how it comes about.")] = False,
+) -> None:
+    """Label the unlabeled nodes of a graph of your own.
+
+    Learns from the labels in NODES, chooses model and λ by labels held out in turn, and writes predictions.csv (or .parquet),
+    model.safetensors (for `sharpen predict`) and summary.json into the output folder.
+    """
+    from sharpen.cli.outputs import output_folder, write_together
+    from sharpen.estimator import NodeClassifier
+    from sharpen.fitting.predictions import prediction_frame
+    from sharpen.report.fit import expectation, fit_lines
+    from sharpen.tables import (
+        Columns,
+        FeatureEncoder,
+        check_labels,
+        class_order,
+        read_nodes_and_edges,
+        to_graph,
+        write_predictions,
+    )
+    from sharpen.training.device import resolve_device
+
+    def tell(text: str) -> None:
+        if not (quiet or as_json):
+            typer.echo(text, err=True)
+
+    resolve_device(device)
+    if abstain is not None and not 0 <= abstain <= 1:
+        raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
+    classifier = NodeClassifier(
+        model=model if "," not in model else [name.strip() for name in model.split(",")],
+        lam=_auto_or_numbers(lam),
+        balance=_auto_or_numbers(balance),
+        budget=budget,
+        metric=metric,
+        ensemble=ensemble,
+        layers=layers,
+        hidden=hidden,
+        dropout=dropout,
+        norm=norm,
+        lr=lr,
+        weight_decay=weight_decay,
+        epochs=epochs,
+        device=device,
+        seed=seed,
+        progress=tell,
+    )
+    start = time.perf_counter()
+    columns = Columns(id_column, label, source, target, weight, _names(features), _names(ignore) or ())
+    tables = read_nodes_and_edges(nodes, edges, columns)
+    for line in tables.guesses:
+        tell(line)
+    notes = check_labels(tables)
+    classes = class_order(tables.labels)
+    encoder = FeatureEncoder.fit(tables)
+    for line in encoder.describe():
+        tell(line)
+    graph = to_graph(tables, encoder.transform(tables), classes)
+    folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
+    with output_folder(folder):
+        classifier.fit(graph)
+        probabilities = classifier.predict_proba(graph)
+        labeled = graph.y.numpy() >= 0
+        frame = prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class)
+        name = "predictions.parquet" if parquet else "predictions.csv"
+        summary: dict[str, Any] = {
+            "expectation": expectation(classifier.report_),
+            **classifier.report_,
+            "notes": [*notes, *classifier.report_["notes"]],
+            "graph": {
+                "nodes": graph.num_nodes,
+                "edges": graph.num_edges,
+                "features": graph.num_features,
+                "labeled": int(labeled.sum()),
+                "fingerprint": tables.fingerprint,
+            },
+            "columns": [*tables.guesses, *encoder.describe()],
+            "abstain": _abstention(abstain, frame),
+            "total_seconds": round(time.perf_counter() - start, 2),
+            "command": shlex.join(["sharpen", *sys.argv[1:]]),
+        }
+        text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
+        extra = {"encoder": encoder.to_json(), "columns": _saved_columns(columns, tables.label_column)}
+        write_together(
+            folder,
+            {
+                name: lambda path: write_predictions(path, frame),
+                "model.safetensors": lambda path: classifier.save(path, extra),
+                "summary.json": lambda path: path.write_text(text, encoding="utf-8"),
+            },
+        )
+    if as_json:
+        typer.echo(text)
+        return
+    for line in fit_lines(summary):
+        typer.echo(line)
+    typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
+
+
+def _auto_or_numbers(text: str) -> str | tuple[float, ...]:
+    return text if text == "auto" else parse_lams(text, zero_is_plain=False)
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _saved_columns(columns: Any, label: str | None) -> dict[str, str | None]:
+    return {
+        "id": columns.id,
+        "label": label,
+        "source": columns.source,
+        "target": columns.target,
+        "weight": columns.weight,
+    }
+
+
+def _abstention(threshold: float | None, frame: Any) -> dict[str, float] | None:
+    """How many of the unlabeled nodes got an answer."""
+    if threshold is None:
+        return None
+    unlabeled = frame.loc[~frame["labeled"], "label"]
+    return {"threshold": threshold, "answered": float(unlabeled.notna().mean()) if len(unlabeled) else 1.0}

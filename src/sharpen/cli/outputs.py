@@ -1,0 +1,42 @@
+"""Files of one command that appear together, whole, or not at all."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sharpen.cli.compare import make_folder
+
+
+@contextmanager
+def output_folder(folder: Path) -> Iterator[Path]:
+    """A folder that can be written to, made if need be; if the block fails and it was made for it, it goes again.
+
+    >>> with tempfile.TemporaryDirectory() as parent, output_folder(Path(parent, "new")) as folder:
+    ...     folder.is_dir()
+    True
+    """
+    existed = folder.is_dir()
+    make_folder(folder)
+    try:
+        yield folder
+    except BaseException:
+        if not existed and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+
+
+def write_together(folder: Path, files: Mapping[str, Callable[[Path], object]]) -> None:
+    """Write files under temporary names and move them to their places once all are written.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_together(Path(folder), {"a.txt": lambda path: path.write_text("whole")})
+    ...     os.listdir(folder)
+    ['a.txt']
+    """
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as unfinished:
+        for name, write in files.items():
+            write(Path(unfinished, name))
+        for name in files:
+            os.replace(Path(unfinished, name), folder / name)

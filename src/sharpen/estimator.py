@@ -1,0 +1,229 @@
+"""A classifier for the nodes of a graph, by the conventions of scikit-learn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from torch import nn
+
+from sharpen.errors import InputError
+from sharpen.fitting.candidates import list_candidates
+from sharpen.fitting.evidence import check_metric
+from sharpen.fitting.fitted import Fitted, conclude
+from sharpen.fitting.folds import check_labels
+from sharpen.fitting.labels import as_graph, convert, encode_labels
+from sharpen.fitting.members import Backbone
+from sharpen.fitting.modules import ModuleBackbone
+from sharpen.fitting.population import PopulationBackbone
+from sharpen.fitting.saved import load_fitted, save_fitted
+from sharpen.fitting.search import DEFAULT_BUDGET, search
+from sharpen.trial import Trial
+
+_SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
+
+
+class NodeClassifier(ClassifierMixin, BaseEstimator):
+    """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
+
+    Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (model, λ, balance) is
+    trained on the same folds; the best by held-out labels vote together, and temperatures fitted on held-out labels make their
+    probabilities believable. ``report_`` says how well that works on labels that had no part in it, and what it would be
+    without sharpening and without the graph.
+
+    A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
+    NetworkX graph (features in ``x``, labels in ``label``), or a pair of features and adjacency matrix. Labels may be of any
+    type; None, NaN and −1 are unknown.
+
+    Args:
+        model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
+            ``model(x, edge_index)`` and gives [N, C] logits or log-probabilities, or a function of (features, classes) that
+            makes one.
+        lam: λ: ``auto``, a number, or several to choose from. 0 is always among them.
+        balance: ``auto`` (none, and as much as λ), a number, or several.
+        budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
+        metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
+        ensemble: Whether the best candidates and all their folds vote together; otherwise one run decides.
+        layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
+        device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        seed: Of folds, first weights and dropout.
+        progress: Is given a line of text now and then, such as ``print``.
+
+    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON).
+
+    >>> import networkx
+    >>> club = networkx.karate_club_graph()
+    >>> y = [club.nodes[n]["club"] if n in (0, 1, 2, 3, 33, 32, 31, 30) else None for n in club]
+    >>> x, adjacency = np.eye(34), networkx.to_scipy_sparse_array(club)
+    >>> clf = NodeClassifier(model="gcn", lam=0.25, hidden=16, epochs=30, device="cpu").fit((x, adjacency), y)
+    >>> clf.classes_.tolist(), clf.predict_proba((x, adjacency)).shape
+    (['Mr. Hi', 'Officer'], (34, 2))
+    >>> clf.score((x, adjacency), [club.nodes[n]["club"] for n in club]) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        model: str | Sequence[str] | nn.Module | Callable[[int, int], nn.Module] = "auto",
+        lam: str | float | Sequence[float] = "auto",
+        *,
+        balance: str | float | Sequence[float] = "auto",
+        budget: float = DEFAULT_BUDGET,
+        metric: str = "accuracy",
+        ensemble: bool = True,
+        layers: int = 2,
+        hidden: int = 64,
+        dropout: float = 0.5,
+        norm: str = "none",
+        residual: bool = False,
+        input_linear: bool = False,
+        lr: float = 0.01,
+        weight_decay: float = 0.0005,
+        epochs: int = 100,
+        q: float = 2.0,
+        device: str = "auto",
+        seed: int = 0,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.model = model
+        self.lam = lam
+        self.balance = balance
+        self.budget = budget
+        self.metric = metric
+        self.ensemble = ensemble
+        self.layers = layers
+        self.hidden = hidden
+        self.dropout = dropout
+        self.norm = norm
+        self.residual = residual
+        self.input_linear = input_linear
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.q = q
+        self.device = device
+        self.seed = seed
+        self.progress = progress
+
+    def fit(self, graph: Any, y: Any = None) -> NodeClassifier:
+        """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
+        candidates = list_candidates(self.model, self.lam, self.balance)
+        check_metric(self.metric)
+        backbone = self._backbone()
+        data, classes = as_graph(graph, y)
+        notes = check_labels(data.y.numpy(), data.class_names)
+        found = search(
+            backbone,
+            data,
+            candidates,
+            budget=self.budget,
+            metric=self.metric,
+            seed=self.seed,
+            tell=self.progress or (lambda text: None),
+        )
+        self._fitted: Fitted = conclude(
+            found,
+            data,
+            backbone,
+            metric=self.metric,
+            ensemble=self.ensemble,
+            seed=self.seed,
+            settings={name: getattr(self, name) for name in _SETTINGS},
+            notes=notes,
+        )
+        self.classes_ = classes
+        self.n_features_in_ = data.num_features
+        self.report_ = self._fitted.report
+        self.extra_: dict[str, Any] = {}
+        return self
+
+    def predict_proba(self, graph: Any) -> np.ndarray:
+        """Calibrated probabilities [N, C] of all nodes of the same, a grown, or another graph with the same features."""
+        return self._checked().probabilities(convert(graph)[0], self._backbone())
+
+    def predict(self, graph: Any) -> np.ndarray:
+        """The most probable class of each node, one of ``classes_``."""
+        return self.classes_[self.predict_proba(graph).argmax(1)]
+
+    def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy on the nodes whose label is known; of a PyG ``Data`` with a ``test_mask``, on those in it."""
+        if y is None:
+            mask = getattr(graph, "test_mask", None)
+            y = convert(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
+            if y is None:
+                raise InputError("the graph holds no labels to score by; give y")
+        numbers, _ = encode_labels(y, self.classes_)
+        known = numbers >= 0
+        if not known.any():
+            raise InputError("no node has a known label to score by; give y")
+        predicted = self.predict_proba(graph).argmax(1)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(predicted[known] == numbers[known], weights=weight))
+
+    def save(self, path: str | os.PathLike[str], extra: Mapping[str, Any] | None = None) -> None:
+        """Writes weights and settings to a safetensors file; a module's code is not part of it.
+
+        Args:
+            path: Where to, such as ``model.safetensors``.
+            extra: What else to keep (``extra_`` after :meth:`load`), such as how features were made; anything that JSON holds.
+        """
+        fitted = self._checked()
+        classes = self.classes_.tolist()
+        own_model = isinstance(self.model, str) or (isinstance(self.model, Sequence) and len(self.model) > 0)
+        skipped = {"progress"} | (set() if own_model else {"model"})
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+        header = {
+            "params": params,
+            "classes": classes,
+            "classes_dtype": self.classes_.dtype.str,
+            "module": not own_model,
+        }
+        save_fitted(Path(path), fitted, header | {"extra": dict(self.extra_ if extra is None else extra)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Any = None, device: str | None = None) -> NodeClassifier:
+        """Reads what :meth:`save` wrote. No code in the file is run: there is none.
+
+        Args:
+            path: The file.
+            model: The module, or the function that makes it, if it was fitted with one.
+            device: Where to predict; None: as when it was fitted.
+        """
+        fitted, header = load_fitted(path)
+        try:
+            params = dict(header["params"])
+            if header["module"]:
+                if model is None:
+                    raise InputError(
+                        f"{path}: was fitted with a module of your own; give it again: load(path, model=...)"
+                    )
+                params["model"] = model
+            if device is not None:
+                params["device"] = device
+            classifier = cls(**params)
+            dtype = header["classes_dtype"]
+            classifier.classes_ = np.array(header["classes"], dtype=object if dtype == "|O" else dtype)
+            classifier.extra_ = dict(header["extra"])
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
+        classifier._fitted, classifier.report_ = fitted, fitted.report
+        classifier.n_features_in_ = fitted.num_features
+        return classifier
+
+    def _checked(self) -> Fitted:
+        if not hasattr(self, "_fitted"):
+            raise InputError("this NodeClassifier has learnt nothing yet; call fit first")
+        return self._fitted
+
+    def _backbone(self) -> Backbone:
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        Trial(**settings)  # names what cannot be
+        if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
+            return ModuleBackbone(self.model, settings, self.device)
+        return PopulationBackbone(settings, self.device)

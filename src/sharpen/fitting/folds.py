@@ -1,0 +1,103 @@
+"""Which labeled nodes to learn from, which to choose an epoch by, and which to keep for an honest number.
+
+Labeled nodes are dealt into five slices, class by class. Each of the five members of a round learns from three slices; the
+next slice chooses its epoch, and the one after that it never meets. In every round each label is learnt from, chooses, and
+judges, but no two of these for the same member. Another round deals anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sharpen.errors import InputError
+from sharpen.splits import Split
+
+SLICES = 5
+# A class needs one node to learn from, whatever two slices are held out.
+FEWEST = 3
+# So many validation nodes in a round are enough; with many labels, fewer folds have them.
+ENOUGH = 300
+
+
+def check_labels(y: np.ndarray, class_names: Sequence[str]) -> list[str]:
+    """Refuses labels that cannot be validated, and notes classes that cannot.
+
+    >>> check_labels(np.array([0, 0, 0, 1, 1, 1, 2, -1]), ["a", "b", "c"])
+    ["class 'c' has 1 labeled node: it is learnt from, but too few to validate; 3 would do"]
+    """
+    count = np.bincount(y[y >= 0], minlength=len(class_names))
+    total, present = int(count.sum()), int((count > 0).sum())
+    if total == 0:
+        raise InputError("no node has a label; give at least three nodes of each of two classes their labels")
+    if total == 1:
+        raise InputError(
+            f"only one node has a label ({class_names[int(count.argmax())]!r}); "
+            "give at least three nodes of each of two classes their labels"
+        )
+    if present == 1:
+        raise InputError(
+            f"all {total} labels are {class_names[int(count.argmax())]!r}; give labels of at least two classes"
+        )
+    if (count >= FEWEST).sum() < 2:
+        few = ", ".join(f"{name!r} has {c}" for name, c in zip(class_names, count.tolist(), strict=True) if c)
+        raise InputError(
+            f"too few labels to learn from some and check on others ({few}); "
+            f"give at least {FEWEST} labeled nodes in each of two classes"
+        )
+    return [
+        f"class {name!r} has {c} labeled node{'s' * (c > 1)}: it is learnt from, but too few to validate; {FEWEST} would do"
+        for name, c in zip(class_names, count.tolist(), strict=True)
+        if 0 < c < FEWEST
+    ]
+
+
+def deal(y: np.ndarray, seed: int) -> list[np.ndarray]:
+    """The labeled nodes in slices that differ by at most one node in size, and so in each class.
+
+    Nodes of classes too small to validate are in no slice.
+
+    >>> [len(part) for part in deal(np.array([0, 1] * 11 + [2, -1]), seed=0)]
+    [5, 5, 4, 4, 4]
+    """
+    rng = np.random.default_rng(seed)
+    by_class = [np.flatnonzero(y == c) for c in range(int(y.max()) + 1)]
+    order = np.concatenate([rng.permutation(nodes) for nodes in by_class if len(nodes) >= FEWEST])
+    return [np.sort(order[k::SLICES]) for k in range(SLICES)]
+
+
+def draw_round(y: np.ndarray, round_number: int, seed: int = 0) -> list[Split]:
+    """The folds of one round.
+
+    >>> folds = draw_round(np.array([0, 1] * 20), 0)
+    >>> len(folds), folds[0]
+    (5, Split('round0-fold0', train=24, val=8, test=8))
+    """
+    slices = deal(y, 1000 * seed + round_number)
+    labeled = np.flatnonzero(y >= 0)
+    folds = []
+    for k in range(folds_needed(len(labeled))):
+        test, val = slices[k], slices[(k + 1) % SLICES]
+        train = np.setdiff1d(labeled, np.concatenate([test, val]), assume_unique=True)
+        folds.append(Split(f"round{round_number}-fold{k}", train=train, val=val, test=test))
+    return folds
+
+
+def folds_needed(labeled: int) -> int:
+    """How many of a round's five folds are trained: all while labels are few.
+
+    >>> folds_needed(140), folds_needed(1000), folds_needed(50_000)
+    (5, 2, 1)
+    """
+    return max(1, min(SLICES, math.ceil(ENOUGH * SLICES / labeled)))
+
+
+def rounds_wanted(labeled: int) -> int:
+    """How many rounds to train at most: more where few labels leave much to chance.
+
+    >>> rounds_wanted(40), rounds_wanted(140), rounds_wanted(5000)
+    (4, 3, 1)
+    """
+    return max(1, min(4, math.ceil(400 / labeled)))

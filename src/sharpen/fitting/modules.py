@@ -1,0 +1,135 @@
+"""Any ``torch.nn.Module`` as a backbone: the plain training loop with the sharpening loss."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sharpen.errors import InputError
+from sharpen.fitting.members import Job, Member, judged
+from sharpen.fitting.threads import suitable_threads
+from sharpen.graph import Graph
+from sharpen.objective import SharpeningLoss
+from sharpen.training.device import resolve_device
+
+Factory = Callable[[int, int], nn.Module]
+
+
+class ModuleBackbone:
+    """Trains a module that is called as ``model(x, edge_index)`` and gives logits or log-probabilities [N, C].
+
+    Args:
+        model: A module, copied and newly initialised for each member; or a function of (number of features, number of
+            classes) that makes one.
+        settings: ``lr weight_decay epochs q``, as in :class:`sharpen.Trial`; ``hidden``, as a hint at its size.
+        device: ``auto``, ``cpu`` or ``cuda``.
+
+    >>> backbone = ModuleBackbone(lambda features, classes: nn.Linear(features, classes), {})
+    >>> backbone.build(3, 2, seed=0).weight.shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, model: nn.Module | Factory, settings: Mapping[str, Any], device: str = "auto") -> None:
+        self.model, self.settings, self.device = model, dict(settings), device
+
+    def build(self, num_features: int, num_classes: int, seed: int) -> nn.Module:
+        """A new module with weights of its own; no other random state is touched."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            if isinstance(self.model, nn.Module):
+                return _initialized(copy.deepcopy(self.model))
+            module = self.model(num_features, num_classes)
+        if not isinstance(module, nn.Module):
+            raise InputError(
+                f"model made a {type(module).__name__}; "
+                "give a torch.nn.Module, or a function of (features, classes) that makes one"
+            )
+        return module
+
+    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+        """Two members for each job, in the same order: as it is, and smoothed."""
+        where = resolve_device(self.device)
+        x, edge_index, y = _dense(graph).to(where), graph.edge_index.to(where), graph.y.to(where)
+        with suitable_threads(graph.num_nodes, self.settings["hidden"]):
+            return [member for job in jobs for member in self._train_one(graph, job, x, edge_index, y)]
+
+    def _train_one(self, graph: Graph, job: Job, x: Tensor, edge_index: Tensor, y: Tensor) -> list[Member]:
+        module = self.build(graph.num_features, graph.num_classes, job.seed).to(x.device)
+        objective = SharpeningLoss(lam=job.candidate.lam, balance=job.candidate.balance, q=self.settings["q"])
+        optimizer = torch.optim.Adam(
+            module.parameters(), lr=self.settings["lr"], weight_decay=self.settings["weight_decay"]
+        )
+        train, val = job.split.train.to(x.device), job.split.val.to(x.device)
+        best_hits, best_epoch, ok = -1, -1, True
+        best: tuple[Tensor, dict[str, Tensor]] | None = None
+        with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
+            torch.manual_seed(job.seed)  # of dropout
+            for epoch in range(self.settings["epochs"]):
+                module.train()
+                optimizer.zero_grad()
+                loss = objective(_call(module, x, edge_index, graph.num_classes), y, labeled=train)
+                loss.backward()
+                optimizer.step()
+                with torch.no_grad():
+                    logits = _call(module.eval(), x, edge_index, graph.num_classes)
+                if not (torch.isfinite(loss) and torch.isfinite(logits).all()):
+                    ok = False
+                    break
+                hits = int((logits[val].argmax(1) == y[val]).sum())
+                if hits > best_hits:
+                    state = {name: value.detach().clone() for name, value in module.state_dict().items()}
+                    best_hits, best_epoch, best = hits, epoch, (logits, state)
+        logits, state = best if best is not None else (torch.zeros(len(y), graph.num_classes), module.state_dict())
+        weights = {name: value.detach().cpu().numpy() for name, value in state.items()}
+        return judged(graph, job, logits.cpu().numpy(), weights, best_epoch, ok)
+
+    def logits(
+        self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
+    ) -> Iterator[np.ndarray]:
+        """Class scores [N, C] of every set of weights, in the same order."""
+        where = resolve_device(self.device)
+        x, edge_index = _dense(graph).to(where), graph.edge_index.to(where)
+        module = self.build(graph.num_features, num_classes, seed=0).to(where).eval()
+        for own in weights:
+            try:
+                module.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in own.items()})
+            except RuntimeError as error:
+                reason = str(error).splitlines()[-1].strip()
+                raise InputError(
+                    f"model does not fit the saved weights ({reason}); give the one it was fitted with"
+                ) from None
+            with torch.no_grad():
+                yield _call(module, x, edge_index, num_classes).cpu().numpy()
+
+
+def _initialized(module: nn.Module) -> nn.Module:
+    """The module with new weights, as far as it and its parts know how."""
+    if callable(reset := getattr(module, "reset_parameters", None)):
+        reset()
+    else:
+        for child in module.children():
+            _initialized(child)
+    return module
+
+
+def _dense(graph: Graph) -> Tensor:
+    return graph.x.to_dense() if graph.is_sparse else graph.x
+
+
+def _call(module: nn.Module, x: Tensor, edge_index: Tensor, num_classes: int) -> Tensor:
+    # PyG's graph transformers insist on knowing which graph a node belongs to: here there is one.
+    third = list(inspect.signature(module.forward).parameters.values())[2:3]
+    asks = third and third[0].name == "batch" and third[0].default is inspect.Parameter.empty
+    out = module(x, edge_index, x.new_zeros(len(x), dtype=torch.long)) if asks else module(x, edge_index)
+    if not isinstance(out, Tensor) or out.shape != (len(x), num_classes):
+        got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        raise InputError(
+            f"model gives {got} where [{len(x)}, {num_classes}] is needed; make its last layer {num_classes} wide"
+        )
+    return out

@@ -1,0 +1,75 @@
+"""The built-in models as a backbone: members are trained in populations, and predict in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from sharpen.fitting.members import Job, Member, judged
+from sharpen.fitting.threads import suitable_threads
+from sharpen.graph import Graph
+from sharpen.models import Inputs, Network
+from sharpen.training import train
+from sharpen.training.device import arithmetic, resolve_device
+from sharpen.trial import Trial
+
+# One layer's activations of all members that predict together.
+_CHUNK_BYTES = 64 * 2**20
+
+
+class PopulationBackbone:
+    """Trains with :func:`sharpen.train`.
+
+    Args:
+        settings: ``layers hidden dropout norm residual input_linear lr weight_decay epochs q``, as in
+            :class:`sharpen.Trial`, with nothing left open.
+        device: ``auto``, ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], device: str = "auto") -> None:
+        self.settings, self.device = dict(settings), device
+
+    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+        """Two members for each job, in the same order: as it is, and smoothed."""
+        splits = {job.split.name: job.split for job in jobs}
+        trials = [
+            Trial(
+                model=job.candidate.model,
+                lam=job.candidate.lam,
+                balance=job.candidate.balance,
+                split=job.split.name,
+                seed=job.seed,
+                **self.settings,
+            )
+            for job in jobs
+        ]
+        with suitable_threads(graph.num_nodes, self.settings["hidden"]):
+            records = train(graph, trials, splits=splits, device=self.device, progress=False, keep_weights=True)
+        members: list[Member] = []
+        for job, record in zip(jobs, records, strict=True):
+            assert record.logits is not None
+            members += judged(graph, job, record.logits, record.weights, record.best_epoch, record.status == "ok")
+        return members
+
+    def logits(
+        self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
+    ) -> Iterator[np.ndarray]:
+        """Class scores [N, C] of every set of weights of one model, in the same order."""
+        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
+        network = Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+        where = resolve_device(self.device)
+        size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * int(self.settings["hidden"])))
+        with arithmetic("float32", where) as dtype, torch.no_grad():
+            inputs = Inputs(graph, network.convolution, where, dtype)
+            for start in range(0, len(weights), size):
+                chunk = weights[start : start + size]
+                stacked = {
+                    name: torch.from_numpy(np.stack([own[name] for own in chunk])).to(where, dtype) for name in chunk[0]
+                }
+                statistics = {name: value for name, value in stacked.items() if ".running_" in name}
+                parameters = {name: value for name, value in stacked.items() if name not in statistics}
+                projected = network.project(parameters, inputs)
+                yield from network.logits(parameters, statistics, projected, inputs, False).cpu().numpy()

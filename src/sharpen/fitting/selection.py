@@ -1,0 +1,117 @@
+"""The choice of candidates by held-out labels, and sentences that say how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sharpen.errors import InputError
+from sharpen.evaluation.paired import PairedDifference
+from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.evidence import Evidence
+
+# So many candidates go on after the first round, and so many at most share the final vote.
+SHORTLIST, MOST = 6, 3
+
+
+def shortlist(
+    evidence: Evidence,
+    *,
+    keep: np.ndarray | None = None,
+    among: Callable[[Candidate], bool] = lambda candidate: True,
+) -> list[Candidate]:
+    """The best candidates by their first round, in which all were trained on the same folds; best first.
+
+    Of equals, the one that sharpens less is better, then the one that was tried first.
+    """
+    allowed = [candidate for candidate in evidence.sound if among(candidate)]
+    if not allowed:
+        raise InputError("every training run diverged; lower lr, or scale the features")
+    score = {candidate: round(evidence.score(candidate, keep, first_round=True), 9) for candidate in allowed}
+    return sorted(allowed, key=lambda c: (-score[c], c.lam + c.balance))[:SHORTLIST]
+
+
+def choose(
+    evidence: Evidence,
+    *,
+    ensemble: bool = True,
+    keep: np.ndarray | None = None,
+    among: Callable[[Candidate], bool] = lambda candidate: True,
+) -> list[Candidate]:
+    """The best of the shortlist by its held-out score in all rounds; with ``ensemble``, also those within a standard error.
+
+    Candidates that differ from the winner in whether they use the graph or sharpen at all do not join it, so that what is used
+    is what is said.
+
+    Args:
+        evidence: Of all members.
+        ensemble: Whether others may join the winner.
+        keep: The labeled nodes to choose by; None: all.
+        among: Which candidates may be chosen.
+    """
+    score = {candidate: evidence.score(candidate, keep) for candidate in shortlist(evidence, keep=keep, among=among)}
+    ranked = sorted(score, key=lambda c: (-round(score[c], 9), c.lam + c.balance))
+    best = ranked[0]
+    if not ensemble:
+        return [best]
+    labels = len(evidence.y) if keep is None else int(keep.sum())
+    error = np.sqrt(score[best] * (1 - score[best]) / max(1, labels))
+    alike = [c for c in ranked if c.uses_graph == best.uses_graph and c.sharpens == best.sharpens]
+    return [c for c in alike[:MOST] if score[c] >= score[best] - error]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One question put to the held-out labels, and its answer.
+
+    Args:
+        question: ``graph`` or ``sharpening``.
+        helps: Whether what is used has it.
+        clear: Whether the 95 % interval of the difference excludes zero.
+        text: The answer as a sentence.
+        difference: The best candidate with it against the best without, in percentage points.
+    """
+
+    question: str
+    helps: bool
+    clear: bool
+    text: str
+    difference: PairedDifference
+
+
+def verdicts(evidence: Evidence, best: Candidate) -> list[Verdict]:
+    """Whether the graph helps, and whether sharpening does, as far as candidates were tried that tell."""
+    # Those that were trained as often as the best: one lucky round is no match for the mean of several.
+    peers = [c for c in evidence.sound if len(evidence.members[c]) >= len(evidence.members[best])]
+
+    def strongest(among: Callable[[Candidate], bool]) -> Candidate | None:
+        pool = [c for c in peers if among(c)] or [c for c in evidence.sound if among(c)]
+        return max(pool, key=lambda c: (round(evidence.score(c), 9), -c.lam - c.balance), default=None)
+
+    answers = []
+    other = strongest(lambda c: c.uses_graph != best.uses_graph)
+    if other is not None:
+        with_graph, without = (best, other) if best.uses_graph else (other, best)
+        answers.append(_answer("graph", evidence, with_graph, without, helps=best.uses_graph))
+    sharp = best if best.sharpens else strongest(lambda c: c.sharpens and c.model == best.model)
+    if sharp is not None and best.plain in evidence.sound:
+        answers.append(_answer("sharpening", evidence, sharp, best.plain, helps=best.sharpens))
+    return answers
+
+
+def _answer(question: str, evidence: Evidence, a: Candidate, b: Candidate, *, helps: bool) -> Verdict:
+    difference = evidence.difference(a, b)
+    winner, loser, gain = (a, b, difference.difference) if helps else (b, a, -difference.difference)
+    subject = "The graph" if question == "graph" else "Sharpening"
+    interval, clear = "", False
+    if difference.t_interval is not None:
+        low, high = difference.t_interval if helps else (-difference.t_interval[1], -difference.t_interval[0])
+        clear = low > 0 or high < 0
+        interval = f", 95 % CI [{low:+.1f}, {high:+.1f}]"
+    verb = "helps" if helps else "does not help"
+    opening = f"{subject} {verb}" + ("" if clear else ", as far as these labels can tell" if helps else "")
+    relation = f"beats {loser.name} by {gain:.1f} points" if gain > 0 else f"does no worse than {loser.name}"
+    text = f"{opening}: {winner.name} {relation} on held-out labels ({difference.n} nodes{interval})."
+    return Verdict(question, helps, clear, text, difference)

@@ -1,0 +1,68 @@
+"""The result of a fit in sentences: what is expected, what was chosen, and what helped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def expectation(report: Mapping[str, Any]) -> str:
+    """How often predictions should be right, in one sentence.
+
+    >>> scores = {"accuracy": 0.84, "balanced_accuracy": 0.8, "macro_f1": 0.81}
+    >>> expectation({"expected": {"nodes": 50, "accuracy_interval": [0.71, 0.92], "after": scores}})
+    'Expected accuracy on nodes like the labeled ones: 84.0 % (95 % CI 71.0 to 92.0, from 50 labels that had no part in it);
+    balanced 80.0 %, macro-F1 81.0 %.'
+    """
+    expected = report["expected"]
+    low, high = expected["accuracy_interval"]
+    after = expected["after"]
+    return (
+        f"Expected accuracy on nodes like the labeled ones: {_percent(after['accuracy'])} % "
+        f"(95 % CI {_percent(low)} to {_percent(high)}, from {expected['nodes']} labels that had no part in it); "
+        f"balanced {_percent(after['balanced_accuracy'])} %, macro-F1 {_percent(after['macro_f1'])} %."
+    )
+
+
+def fit_lines(summary: Mapping[str, Any]) -> list[str]:
+    """The lines that a finished fit prints.
+
+    Args:
+        summary: What ``sharpen fit`` writes to ``summary.json``.
+    """
+    chosen, expected = summary["chosen"], summary["expected"]
+    members = sum(entry["members"] for entry in chosen)
+    names = ", ".join(entry["name"] for entry in chosen)
+    lines = [
+        summary["expectation"],
+        f"Used: {names} ({members} runs)." if members > 1 else f"Used: {names}.",
+        *(answer["text"] for answer in summary["verdicts"]),
+        "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
+        _row("chosen", expected),
+        *(_row(name, account) for name, account in summary["baselines"].items()),
+    ]
+    if summary["abstain"] is not None:
+        lines.append(_abstention(summary))
+    return lines + [f"Note: {note}." for note in summary["notes"]]
+
+
+def _row(name: str, account: Mapping[str, Any]) -> str:
+    before, after = account["before"], account["after"]
+    pairs = "  ".join(f"{before[key]:.3f} → {after[key]:.3f}" for key in ("ece", "brier", "log_loss"))
+    return f"{name:22s}  {_percent(after['accuracy']):>6} %  {pairs}"
+
+
+def _abstention(summary: Mapping[str, Any]) -> str:
+    threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
+    line = f"Abstaining below {threshold:g}: {_percent(answered)} % of the unlabeled nodes get a label"
+    below = [
+        point for point in summary["coverage"] if point["threshold"] <= threshold and point["accuracy"] is not None
+    ]
+    if below:
+        point = below[-1]
+        line += f"; at {point['threshold']:g}, {_percent(point['accuracy'])} % of held-out answers are right"
+    return line + "."
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f}"

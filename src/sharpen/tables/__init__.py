@@ -1,0 +1,22 @@
+"""A user's own files: tables of nodes and edges in, features and labels out, predictions written."""
+
+from sharpen.tables.columns import Columns
+from sharpen.tables.encoder import FeatureEncoder
+from sharpen.tables.labels import check_labels, class_order
+from sharpen.tables.predictions import check_output, read_predictions, write_predictions
+from sharpen.tables.source import GraphTables, read_nodes_and_edges, to_graph
+from sharpen.tables.table import comparable_ids
+
+__all__ = [
+    "Columns",
+    "FeatureEncoder",
+    "GraphTables",
+    "check_labels",
+    "check_output",
+    "class_order",
+    "comparable_ids",
+    "read_nodes_and_edges",
+    "read_predictions",
+    "to_graph",
+    "write_predictions",
+]

@@ -1,0 +1,189 @@
+"""Which column is which: named by the user, or guessed from the names that people give."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sharpen.errors import InputError
+
+IDS = ("id", "node_id", "nodeid", "node", "paper_id", "user_id", "item_id", "key", "uid", "uuid", "identifier", "name")
+LABELS = ("label", "labels", "class", "classes", "y", "target", "class_label", "category", "subject", "topic")
+ENDS = (
+    ("source", "target"), ("src", "dst"), ("source_id", "target_id"), ("src_id", "dst_id"), ("from", "to"),
+    ("from_id", "to_id"), ("from_node", "to_node"), ("u", "v"), ("head", "tail"), ("citing", "cited"),
+    ("node1", "node2"), ("id1", "id2"), ("id_1", "id_2"), ("node_1", "node_2"), ("start", "end"), ("source", "dest"),
+    ("i", "j"), ("a", "b"),
+)  # fmt: skip
+WEIGHTS = ("weight", "edge_weight")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a node and an edge table mean; None is guessed from the names.
+
+    Args:
+        id: The node column that names the nodes.
+        label: The node column that holds the classes, blank where unknown. ``""``: there is none, and none is guessed.
+        source, target: The edge columns that name the two ends.
+        weight: The edge column of weights.
+        features: The node columns to learn from. None: all others.
+        ignore: Node columns to leave out.
+
+    >>> Columns(id="paper_id").id
+    'paper_id'
+    """
+
+    id: str | None = None
+    label: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    features: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("features", "ignore"):
+            value = getattr(self, field)
+            if isinstance(value, str):
+                raise InputError(f"{field} is one text, {value!r}; give a list of column names")
+
+
+def guess_id(file: str, names: Sequence[str]) -> str:
+    """The column that names the nodes, by its name.
+
+    >>> guess_id("nodes.csv", ["title", "Paper_ID"])
+    'Paper_ID'
+    >>> guess_id("nodes.csv", ["title", "year"])
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv: no column looks like the id of a node (it has title, year); name it with --id
+    """
+    found = _first(names, IDS) or next((n for n in names if re.search(r"(_|\b)id$|[a-z]Id$|[a-z]ID$", n, re.I)), None)
+    if found is not None:
+        return found
+    if guess_ends(names) is not None and len(names) <= 4:
+        raise InputError(f"{file} looks like a table of edges (it has {listed(names)}); give the table of nodes first")
+    raise InputError(
+        f"{file}: no column looks like the id of a node (it has {listed(names)}){_perhaps(names)}; name it with --id"
+    )
+
+
+def guess_label(names: Sequence[str], taken: str) -> str | None:
+    """The column that holds the classes, by its name; None if there is none.
+
+    >>> guess_label(["id", "Class"], taken="id"), guess_label(["id", "age"], taken="id")
+    ('Class', None)
+    """
+    return _first([name for name in names if name != taken], LABELS)
+
+
+def guess_ends(names: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of the two ends of an edge, by their names; None if there are none.
+
+    >>> guess_ends(["weight", "src", "dst"]), guess_ends(["age", "height"])
+    (('src', 'dst'), None)
+    """
+    for pair in ENDS:
+        source, target = (_first(names, (end,)) for end in pair)
+        if source and target:
+            return source, target
+    return None
+
+
+def choose_ends(file: str, names: Sequence[str], columns: Columns) -> tuple[str, str, bool]:
+    """The columns of the two ends of an edge, and whether they were guessed.
+
+    >>> choose_ends("edges.csv", ["src", "dst", "w"], Columns())
+    ('src', 'dst', True)
+    >>> choose_ends("edges.csv", ["one", "two", "three"], Columns(source="one"))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: edges.csv: --source is 'one', but the other end is not clear (it has one, two, three); ...
+    """
+    source = None if columns.source is None else find(file, names, columns.source, "--source")
+    target = None if columns.target is None else find(file, names, columns.target, "--target")
+    if source and target:
+        if source == target:
+            raise InputError(f"{file}: --source and --target are both {source!r}; name two columns")
+        return source, target, False
+    if len(names) < 2:
+        raise InputError(
+            f"{file} has one column, {names[0]!r}, but an edge has two ends; separate the cells with comma, tab, semicolon "
+            f"or bar"
+        )
+    guess = guess_ends(names)
+    if source is None and target is None:
+        if guess is None and len(names) == 2:
+            guess = (names[0], names[1])
+        if guess is None:
+            raise InputError(
+                f"{file}: no two columns look like the ends of an edge (it has {listed(names)}){_perhaps(names)}; "
+                f"name them with --source and --target"
+            )
+        return *guess, True
+    given = source or target
+    rest = [name for name in (guess if guess and given in guess else names) if name != given]
+    if len(rest) != 1:
+        missing = "--target" if source else "--source"
+        raise InputError(
+            f"{file}: {'--source' if source else '--target'} is {given!r}, but the other end is not clear "
+            f"(it has {listed(names)}); name it with {missing}"
+        )
+    return (source, rest[0], True) if source else (rest[0], str(target), True)
+
+
+def guess_weight(names: Sequence[str]) -> str | None:
+    """The column of edge weights, by its name; None if there is none.
+
+    >>> guess_weight(["source", "target", "Weight"])
+    'Weight'
+    """
+    return _first(names, WEIGHTS)
+
+
+def find(file: str, names: Sequence[str], wanted: str, option: str) -> str:
+    """The column that the user named, or an InputError with the nearest name there is.
+
+    >>> find("nodes.csv", ["id", "label"], "lable", "--label")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv has no column 'lable' (--label); did you mean 'label'?
+    """
+    if wanted in names:
+        return wanted
+    lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(wanted.lower(), lower, n=1, cutoff=0.5)
+    hint = f"did you mean {lower[near[0]]!r}?" if near else f"it has {listed(names)}"
+    raise InputError(f"{file} has no column {wanted!r} ({option}); {hint}")
+
+
+def is_number(text: str) -> bool:
+    """Whether text is a plain decimal number.
+
+    >>> is_number("-1.5e3"), is_number("1a")
+    (True, False)
+    """
+    return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in a row, the first few.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(name if len(name) <= 40 else name[:37] + "..." for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    lower: dict[str, str] = {}
+    for name in names:
+        lower.setdefault(name.lower().replace(" ", "_").lstrip("~:"), name)
+    return next((lower[name] for name in wanted if name in lower), None)
+
+
+def _perhaps(names: Sequence[str]) -> str:
+    if len(names) == 1 and re.search(r"\W", names[0]):
+        return ", perhaps because its cells are not separated by comma, tab, semicolon or bar"
+    return ", perhaps because line 1 is data and not a header" if all(is_number(name) for name in names) else ""

@@ -1,0 +1,275 @@
+"""A user's file as bytes: found or its nearest name told, unpacked within limits, and never a pickle.
+
+The kind of a file follows from its name: ``nodes.csv``, ``nodes.csv.gz``, or ``nodes.zip`` with one member ``nodes.csv``.
+A packed file may grow without question to ``FREE_BYTES``; beyond, it may be at most ``MAX_RATIO`` times as large as
+packed, and never larger than ``MAX_BYTES``: a few kilobytes can be made to unpack to terabytes.
+"""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import gzip
+import io
+import itertools
+import lzma
+import pickletools
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from sharpen.errors import InputError
+
+FREE_BYTES = 256 * 2**20
+MAX_BYTES = 8 * 2**30
+MAX_RATIO = 200
+
+KINDS = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".npz": "npz",
+    ".pt": "pt",
+    ".pth": "pt",
+    ".graphml": "graphml",
+    ".gexf": "gexf",
+}
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+PICKLES = (".pkl", ".pickle", ".p", ".joblib", ".dill")
+SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+FORMATS = "CSV, TSV, Parquet, JSON lines (also .gz, .bz2, .xz, .zst, .zip), .npz, GraphML, GEXF or a PyG .pt"
+_MAGIC = (
+    (b"PAR1", "a Parquet file", ".parquet"),
+    (b"\x1f\x8b", "packed with gzip", ".gz"),
+    (b"BZh", "packed with bzip2", ".bz2"),
+    (b"\xfd7zXZ\x00", "packed with xz", ".xz"),
+    (b"\x28\xb5\x2f\xfd", "packed with Zstandard", ".zst"),
+    (b"PK\x03\x04", "a zip archive", ".zip"),
+)
+_DAMAGED = (
+    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, MemoryError,
+    zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds.
+
+    Args:
+        name: The path as the user gave it, for messages.
+        kind: One of the values of ``KINDS``.
+        data: The bytes, unpacked.
+    """
+
+    name: str
+    kind: str
+    data: bytes
+
+
+def read_file(path: Path | str) -> Content:
+    """The bytes of a file and the kind that its name says.
+
+    Args:
+        path: Any file; see the module for what its name may be.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "nodes.csv.gz"
+    >>> _ = path.write_bytes(gzip.compress(b"id,label"))
+    >>> content = read_file(path)
+    >>> content.kind, content.data
+    ('csv', b'id,label')
+    >>> read_file(path.with_name("node.csv.gz"))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: ...node.csv.gz does not exist; did you mean ...nodes.csv.gz?
+    """
+    path = Path(path)
+    name = str(path)
+    _check_is_file(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else None
+    suffix = suffixes[-1] if suffixes else ""
+    if packed != ".zip":  # whose member's name counts
+        _check_suffix(name, suffix)
+    try:
+        raw = path.read_bytes()
+    except (OSError, MemoryError) as error:
+        raise InputError(f"{name} cannot be read ({reason(error)}); check that you may read it") from error
+    if not raw:
+        raise InputError(f"{name} is empty (0 bytes); write it again, with a header line and one row per node or edge")
+    try:
+        if packed == ".zip":
+            suffix, data = _unzip(name, raw, suffix)
+        else:
+            data = raw if packed is None else _unpack(name, raw, packed)
+    except InputError:
+        raise
+    except _DAMAGED as error:
+        raise InputError(
+            f"{name} is damaged: it cannot be unpacked ({reason(error)}); copy or pack it again"
+        ) from error
+    if not data:
+        raise InputError(f"{name} is empty once unpacked; write it again, with a header line and rows")
+    kind = KINDS[suffix]
+    _check_content(name, kind, data)
+    return Content(name, kind, data)
+
+
+def within_limits(size: int, packed: int) -> bool:
+    """Whether a part of a file may be unpacked from ``packed`` to ``size`` bytes.
+
+    >>> within_limits(1000, packed=10), within_limits(10**9, packed=10**6)
+    (True, False)
+    """
+    return size <= FREE_BYTES or (size <= MAX_BYTES and size <= MAX_RATIO * packed)
+
+
+def too_large(name: str, size: int, packed: int) -> InputError:
+    """The error for a file that unpacks to more than :func:`within_limits` allows.
+
+    >>> raise too_large("nodes.csv.gz", size=2**40, packed=10**6)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv.gz unpacks from 1,000,000 to 1,099,511,627,776 bytes or more, as only a harmful ...
+    """
+    return InputError(
+        f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does; "
+        f"unpack it yourself if you trust it, and give the unpacked file"
+    )
+
+
+def _check_is_file(path: Path) -> None:
+    try:
+        plain, folder, there = path.is_file(), path.is_dir(), path.exists()
+        around = [p.name for p in (path if folder else path.parent).iterdir() if p.is_file()] if not plain else []
+    except (OSError, ValueError):  # a folder that does not exist or may not be listed; a NUL in the name
+        plain = folder = there = False
+        around = []
+    if plain:
+        return
+    if folder:
+        raise InputError(
+            f"{path} is a directory; give a file " + (f"such as {path / min(around)}" if around else "in it")
+        )
+    if there:
+        raise InputError(f"{path} is not a plain file; save what it gives to a file first")
+    near = difflib.get_close_matches(path.name, around, n=1)
+    raise InputError(
+        f"{path} does not exist; " + (f"did you mean {path.parent / near[0]}?" if near else "check the path")
+    )
+
+
+def _check_suffix(name: str, suffix: str) -> None:
+    if suffix in PICKLES:
+        raise InputError(
+            f"{name} is a pickle, which could run any program, and is not opened; save it as CSV or Parquet"
+        )
+    if suffix in SHEETS:
+        raise InputError(f"{name} is a spreadsheet; save the sheet as CSV (File, Save as, CSV UTF-8) and give that")
+    if suffix not in KINDS:
+        said = f"ends in {suffix}" if suffix else "has no ending"
+        raise InputError(f"{name} {said}, which tells no known format; save it as {FORMATS}")
+
+
+def _unpack(name: str, raw: bytes, packed: str) -> bytes:
+    source = io.BytesIO(raw)
+    stream: Any
+    if packed == ".zst":
+        stream = pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
+    else:
+        openers: dict[str, Any] = {".gz": _gzip, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+        stream = openers[packed](source)
+    with stream:
+        return _read_limited(name, stream, len(raw))
+
+
+def _gzip(source: io.BytesIO) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=source)
+
+
+def _unzip(name: str, raw: bytes, suffix: str) -> tuple[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+        if len(members) != 1:
+            found = ", ".join(printable(m.filename) for m in members[:4]) or "nothing"
+            raise InputError(f"{name} holds {len(members)} files ({found}); give an archive of one file, or unpack it")
+        member = members[0]
+        inner = Path(member.filename).suffix.lower()
+        if inner not in KINDS and suffix in KINDS:
+            inner = suffix  # nodes.csv.zip says what a member without an ending is
+        _check_suffix(f"{name} (member {printable(member.filename)})", printable(inner))
+        if member.flag_bits & 1:
+            raise InputError(f"{name} is protected by a password; unpack it, and give the unpacked file")
+        with archive.open(member) as stream:
+            return inner, _read_limited(name, stream, member.compress_size)
+
+
+def _read_limited(name: str, stream: IO[bytes], packed: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while chunk := stream.read(2**20):
+        size += len(chunk)
+        if not within_limits(size, packed):
+            raise too_large(name, size, packed)
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _check_content(name: str, kind: str, data: bytes) -> None:
+    if kind != "pt" and is_pickle(data):
+        raise InputError(
+            f"{name} is a pickle, whatever its name says; pickles could run any program and are not opened: "
+            f"save the table as CSV or Parquet"
+        )
+    if kind in ("csv", "tsv", "jsonl", "graphml", "gexf"):
+        for magic, what, ending in _MAGIC:
+            if data.startswith(magic):
+                raise InputError(f"{name} is {what} by its content; rename it so that it ends in {ending}")
+
+
+def is_pickle(data: bytes) -> bool:
+    """Whether bytes are a Python pickle; nothing is executed to find out.
+
+    >>> import pickle
+    >>> [is_pickle(pickle.dumps({"id": 1}, protocol=p)) for p in range(6)]
+    [True, True, True, True, True, True]
+    >>> is_pickle(b"id,label")
+    False
+    """
+    if data[:1] == b"\x80" and data[1:2] <= b"\x05":
+        return True
+    if data[-1:] != b"." or data[:1] not in b"(c]}l)dSVIFLNKJM":  # how a pickle of protocol 0 or 1 ends and begins
+        return False
+    try:
+        positions = [position for _, _, position in itertools.islice(pickletools.genops(data), 10_000)]
+    except Exception:  # pickletools raises whatever the stray bytes lead it to
+        return False
+    return len(positions) == 10_000 or positions[-1] == len(data) - 1  # no text happens to be so many instructions
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error, short and printable: bytes of a damaged file may end up in it.
+
+    >>> reason(OSError("no\\x1b[1m\\nmore"))
+    'no [1m'
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return printable(lines[0][:160])
+
+
+def printable(text: str) -> str:
+    """Text that does nothing to a terminal but appear.
+
+    >>> printable("a\\x1b[1mb")
+    'a [1mb'
+    """
+    return "".join(c if c.isprintable() else " " for c in text)

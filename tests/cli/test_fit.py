@@ -1,0 +1,194 @@
+"""``sharpen fit``, ``predict`` and ``evaluate`` from two files to the files they leave."""
+
+import json
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from sharpen.cli.app import app
+from sharpen.errors import InputError
+
+SMALL = ("--hidden", "8", "--epochs", "20", "--device", "cpu", "--model", "gcn,mlp", "--lam", "0.25", "--balance", "0")
+KNOWN = (0, 1, 2, 3, 7, 33, 32, 31, 30, 29)
+
+
+def run(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def write_club(folder: Path, known: tuple[int, ...] = KNOWN) -> tuple[Path, Path, Path]:
+    """Zachary's karate club: members with their distance to the teacher, friendships, and who went with whom."""
+    club = networkx.karate_club_graph()
+    far = dict(networkx.all_pairs_shortest_path_length(club))
+    truth = [club.nodes[node]["club"] for node in club]
+    nodes = pd.DataFrame(
+        {
+            "member": [f"m{node}" for node in club],
+            "handshakes": [far[0][node] for node in club],
+            "belt": [("white", "black")[node % 3 == 0] for node in club],
+            "side": [label if node in known else "" for node, label in zip(club, truth, strict=True)],
+        }
+    )
+    edges = pd.DataFrame([(f"m{a}", f"m{b}") for a, b in club.edges], columns=["source", "target"])
+    later = pd.DataFrame({"member": nodes["member"], "side": truth})
+    for name, frame in (("nodes", nodes), ("edges", edges), ("later", later)):
+        frame.to_csv(folder / f"{name}.csv", index=False)
+    return folder / "nodes.csv", folder / "edges.csv", folder / "later.csv"
+
+
+COLUMNS = ("--id", "member", "--label", "side")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    folder = tmp_path_factory.mktemp("club")
+    nodes, edges, _ = write_club(folder)
+    return folder, run(
+        "fit", nodes, edges, *COLUMNS, *SMALL, "--every-class", "--abstain", "0.6", "--out", folder / "out"
+    )
+
+
+def test_a_fit_leaves_predictions_a_model_and_a_summary(finished: tuple[Path, Result]) -> None:
+    folder, result = finished
+    assert result.exit_code == 0
+    assert sorted(p.name for p in (folder / "out").iterdir()) == [
+        "model.safetensors",
+        "predictions.csv",
+        "summary.json",
+    ]
+    frame = pd.read_csv(folder / "out" / "predictions.csv")
+    assert list(frame)[:7] == ["id", "label", "probability", "second", "margin", "entropy", "labeled"]
+    assert list(frame)[7:] == ["probability of Mr. Hi", "probability of Officer"]
+    assert frame["id"].tolist() == [f"m{i}" for i in range(34)]
+    assert frame.index[frame["labeled"]].tolist() == sorted(KNOWN)
+    p = frame[["probability of Mr. Hi", "probability of Officer"]].to_numpy()
+    assert p.max(1) == pytest.approx(frame["probability"])
+    assert (p.max(1) - p.min(1)) == pytest.approx(frame["margin"])
+    assert -(p * np.log(p)).sum(1) == pytest.approx(frame["entropy"], abs=1e-9)
+    assert frame["label"].isna().tolist() == (frame["probability"] < 0.6).tolist()
+    answered = frame["label"].notna()
+    assert (frame["label"] != frame["second"])[answered].all()
+
+
+def test_the_summary_says_what_is_printed(finished: tuple[Path, Result]) -> None:
+    folder, result = finished
+    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
+    lines = result.stdout.splitlines()
+    assert lines[0] == summary["expectation"]
+    assert all(verdict["text"] in lines for verdict in summary["verdicts"])
+    assert summary["graph"]["labeled"] == 10
+    assert summary["abstain"]["threshold"] == 0.6
+    assert any(line.startswith("Abstaining below 0.6") for line in lines)
+
+
+def test_predict_on_the_same_files_repeats_the_fit(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    model, out = folder / "out" / "model.safetensors", tmp_path / "again.parquet"
+    result = run(
+        "predict", model, folder / "nodes.csv", folder / "edges.csv", "--every-class", "--out", out, "--device", "cpu"
+    )
+    assert result.exit_code == 0
+    before, after = pd.read_csv(folder / "out" / "predictions.csv"), pd.read_parquet(out)
+    assert after["probability"].tolist() == pytest.approx(before["probability"].tolist(), abs=1e-12)
+    assert after["labeled"].tolist() == before["labeled"].tolist()
+
+
+def test_predict_on_a_grown_graph_without_labels(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    nodes = pd.read_csv(folder / "nodes.csv").drop(columns="side")
+    nodes.loc[34] = ["new", 2, "red"]
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    (tmp_path / "edges.csv").write_text((folder / "edges.csv").read_text() + "new,m33\n")
+    result = run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", tmp_path / "edges.csv",
+                 "--out", tmp_path / "p.csv")  # fmt: skip
+    frame = pd.read_csv(tmp_path / "p.csv")
+    assert frame["id"].tolist()[-1] == "new"
+    assert frame["label"].iloc[-1] in ("Mr. Hi", "Officer")
+    assert not frame["labeled"].any()
+    assert "'red'" in result.stderr
+
+
+def test_predict_refuses_a_table_without_a_column_it_learnt_from(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    pd.read_csv(folder / "nodes.csv").drop(columns="belt").to_csv(tmp_path / "nodes.csv", index=False)
+    with pytest.raises(InputError, match="belt"):
+        run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", "--out", tmp_path / "p.csv")
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    out = folder / "out" / "predictions.csv"
+    result = run("evaluate", out, folder / "later.csv", "--id", "member", "--label", "side", "--json")
+    scores = json.loads(result.stdout)
+    frame, truth = pd.read_csv(out), pd.read_csv(folder / "later.csv")["side"]
+    unknown = ~frame["labeled"]
+    answered = unknown & frame["label"].notna()
+    assert scores["nodes"] == 24
+    assert scores["answered"] == pytest.approx(answered.sum() / 24)
+    assert scores["accuracy"] == pytest.approx((frame["label"] == truth)[answered].mean())
+    assert {"brier", "log_loss", "ece", "macro_f1"} <= set(scores)
+    everything = json.loads(
+        run("evaluate", out, folder / "later.csv", "--id", "member", "--label", "side", "--all", "--json").stdout
+    )
+    assert everything["nodes"] == 34
+    (tmp_path / "other.csv").write_text("id,label\nz,a\ny,b\n")
+    with pytest.raises(InputError, match="check that the ids are the same"):
+        run("evaluate", out, tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("known", "options", "message"),
+    [
+        ((), (), "every label is missing|no column looks like a label"),
+        ((0,), (), "only one node has a label"),
+        ((0, 1, 2, 3), (), "all 4 labels are 'Mr. Hi'"),
+        ((0, 1, 2, 33), (), "at least 3 labeled nodes in each of two classes"),
+        (KNOWN, ("--abstain", "2"), "--abstain is 2.0"),
+        (KNOWN, ("--lam", "much"), "--lam has 'much'"),
+        (KNOWN, ("--model", "gnc"), "model is 'gnc'"),
+        (KNOWN, ("--metric", "f1"), "metric is 'f1'"),
+        (KNOWN, ("--budget", "-1"), "budget is -1"),
+        (KNOWN, ("--device", "tpu"), "device is 'tpu'"),
+        (KNOWN, ("--label", "party"), "party"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    known: tuple[int, ...], options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    nodes, edges, _ = write_club(tmp_path, known)
+    with pytest.raises(InputError, match=message):
+        run("fit", nodes, edges, *COLUMNS, *SMALL, "--out", tmp_path / "out", *options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path)
+    frame = pd.read_csv(nodes)
+    frame.loc[16, "side"] = "neither"
+    frame.to_csv(nodes, index=False)
+    result = run("fit", nodes, edges, *COLUMNS, *SMALL, "--quiet", "--parquet", "--out", tmp_path / "out")
+    assert "'neither' has 1 labeled node" in result.stdout
+    assert (tmp_path / "out" / "predictions.parquet").exists()
+    assert result.stderr == ""
+
+
+def test_the_command_ends_with_code_2_and_one_line(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    nodes, edges, _ = write_club(tmp_path, (0,))
+    done = subprocess.run(
+        [sys.executable, "-m", "sharpen", "fit", nodes, edges, *COLUMNS, "--out", tmp_path / "out"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("sharpen: ")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,122 @@
+"""Both backbones: what predicts is what was trained, and nothing else in the process is disturbed."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.nn import GCN
+from torch_geometric.nn.models import Polynormer, SGFormer
+
+from sharpen.errors import InputError
+from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.folds import draw_round
+from sharpen.fitting.members import Job
+from sharpen.fitting.modules import ModuleBackbone
+from sharpen.fitting.population import PopulationBackbone
+from sharpen.fitting.smoothing import smoothed
+from sharpen.graph import Graph
+
+SETTINGS = {
+    "layers": 2, "hidden": 8, "dropout": 0.3, "norm": "none", "residual": False, "input_linear": False,
+    "lr": 0.02, "weight_decay": 0.0, "epochs": 15, "q": 2.0,
+}  # fmt: skip
+
+
+def jobs(graph: Graph, *candidates: Candidate) -> list[Job]:
+    folds = draw_round(graph.y.numpy(), 0)[:2]
+    return [Job(candidate, fold, seed) for candidate in candidates for seed, fold in enumerate(folds)]
+
+
+def polynormer(features: int, classes: int) -> nn.Module:
+    return Polynormer(features, 16, classes, local_layers=2, global_layers=1)
+
+
+def polynormer_global(features: int, classes: int) -> nn.Module:
+    module = Polynormer(features, 16, classes, local_layers=2, global_layers=1)
+    module._global = True
+    return module
+
+
+def sgformer(features: int, classes: int) -> nn.Module:
+    return SGFormer(features, 16, classes, trans_num_layers=1, gnn_num_layers=2)
+
+
+@pytest.mark.parametrize("norm", ["none", "batch"])
+@pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
+def test_saved_weights_predict_what_the_members_predicted(camps: Graph, model: str, norm: str) -> None:
+    backbone = PopulationBackbone(SETTINGS | {"norm": norm}, "cpu")
+    members = backbone.train(camps, jobs(camps, Candidate(model), Candidate(model, 0.5, 0.5)))
+    logits = list(backbone.logits(camps, model, 2, [member.weights for member in members]))
+    assert len(logits) == len(members) == 8
+    for member, raw in zip(members, logits, strict=True):
+        scores = smoothed(camps, raw) if member.candidate.smooth else raw
+        assert scores[member.test] == pytest.approx(member.test_logits, abs=1e-5)
+        assert scores[member.val] == pytest.approx(member.val_logits, abs=1e-5)
+
+
+@pytest.mark.parametrize("factory", [polynormer, polynormer_global, sgformer])
+def test_pygs_graph_transformers_are_backbones(camps: Graph, factory: Callable[[int, int], nn.Module]) -> None:
+    backbone = ModuleBackbone(factory, SETTINGS, "cpu")
+    state = torch.get_rng_state()
+    first, _, second, _ = backbone.train(camps, jobs(camps, Candidate("model", 0.25)))
+    assert torch.get_rng_state().equal(state)
+    logits = list(backbone.logits(camps, "model", 2, [first.weights, second.weights]))
+    assert logits[1][second.test] == pytest.approx(second.test_logits, abs=1e-5)
+    assert np.exp(logits[0]).sum(1) == pytest.approx(1, abs=1e-5)  # they give log-probabilities
+
+
+def test_a_module_is_copied_and_each_member_has_first_weights_of_its_own(camps: Graph) -> None:
+    module = GCN(camps.num_features, 8, 2, 2)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    backbone = ModuleBackbone(module, SETTINGS, "cpu")
+    starts = [backbone.build(camps.num_features, 2, seed).state_dict() for seed in (0, 1, 0)]
+    backbone.train(camps, jobs(camps, Candidate("model")))
+    assert all(value.equal(before[name]) for name, value in module.state_dict().items())
+    weight = next(name for name in before if name.endswith("weight"))
+    assert starts[0][weight].equal(starts[2][weight])
+    assert not starts[0][weight].equal(starts[1][weight])
+
+
+def test_the_same_seed_gives_the_same_member(camps: Graph) -> None:
+    backbone = ModuleBackbone(sgformer, SETTINGS, "cpu")
+    one, two = (backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[0] for _ in range(2))
+    assert np.array_equal(one.test_logits, two.test_logits)
+
+
+def test_sharpening_reaches_a_module(camps: Graph) -> None:
+    backbone = ModuleBackbone(sgformer, SETTINGS | {"epochs": 40, "dropout": 0.0}, "cpu")
+    plain, sharp = (backbone.train(camps, jobs(camps, Candidate("model", lam))[:1])[0] for lam in (0.0, 2.0))
+    assert not np.array_equal(plain.test_logits, sharp.test_logits)
+
+
+def test_a_module_of_the_wrong_width_is_named(camps: Graph) -> None:
+    backbone = ModuleBackbone(lambda features, classes: GCN(features, 8, 2, 5), SETTINGS, "cpu")
+    with pytest.raises(InputError, match=r"model gives \(40, 5\) where \[40, 2\] is needed"):
+        backbone.train(camps, jobs(camps, Candidate("model")))
+    with pytest.raises(InputError, match="model made a str"):
+        ModuleBackbone(lambda features, classes: "gcn", SETTINGS, "cpu").train(camps, jobs(camps, Candidate("model")))
+
+
+def test_a_module_that_diverges_is_marked(camps: Graph) -> None:
+    backbone = ModuleBackbone(sgformer, SETTINGS | {"lr": 1e30}, "cpu")
+    assert not backbone.train(camps, jobs(camps, Candidate("model")))[0].ok
+
+
+def test_weights_of_another_module_are_refused(camps: Graph) -> None:
+    member = ModuleBackbone(sgformer, SETTINGS, "cpu").train(camps, jobs(camps, Candidate("model"))[:1])[0]
+    with pytest.raises(InputError, match="does not fit the saved weights"):
+        list(ModuleBackbone(polynormer, SETTINGS, "cpu").logits(camps, "model", 2, [member.weights]))
+
+
+def test_smoothing_is_the_sum_over_walks(camps: Graph) -> None:
+    logits = np.random.default_rng(0).normal(size=(40, 2))
+    a = camps.adjacency.to_scipy().toarray().astype(float)
+    walk = a / a.sum(1, keepdims=True)
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    closed = sum(0.1 * 0.9**k * np.linalg.matrix_power(walk, k) @ p for k in range(20)) + 0.9**20 * (
+        np.linalg.matrix_power(walk, 20) @ p
+    )
+    assert np.exp(smoothed(camps, logits)) == pytest.approx(closed)
+    assert closed.sum(1) == pytest.approx(1)

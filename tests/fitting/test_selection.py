@@ -1,0 +1,142 @@
+"""The choice and its sentences, from members whose mistakes are known."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sharpen.errors import InputError
+from sharpen.fitting.calibrated import cross_fit, fit_mean_temperature, mean_probabilities, quality, sharpen_by
+from sharpen.fitting.candidates import Candidate, list_candidates
+from sharpen.fitting.evidence import Evidence
+from sharpen.fitting.folds import deal
+from sharpen.fitting.selection import choose, shortlist, verdicts
+from tests.fitting.camps import members_of
+
+Y = np.array([0, 1] * 20)
+GCN, SHARP, MLP = Candidate("gcn"), Candidate("gcn", 0.25), Candidate("mlp")
+
+
+def evidence(wrong: dict[Candidate, list[int]], metric: str = "accuracy", rounds: int = 1) -> Evidence:
+    return Evidence([m for c, nodes in wrong.items() for m in members_of(c, Y, nodes, rounds)], Y, metric)
+
+
+def test_scores_count_the_held_out_nodes() -> None:
+    found = evidence({GCN: [0, 1, 2, 3], SHARP: [0, 1], MLP: list(range(20))})
+    assert [found.score(c) for c in (GCN, SHARP, MLP)] == [0.9, 0.95, 0.5]
+    keep = np.arange(40) >= 2
+    assert found.score(GCN, keep) == pytest.approx(36 / 38)
+
+
+def test_the_balanced_score_counts_classes_alike() -> None:
+    y = np.array([0] * 30 + [1] * 10)
+    found = Evidence(members_of(GCN, y, list(range(30, 35))), y, "balanced-accuracy")
+    assert found.score(GCN) == pytest.approx((1 + 0.5) / 2)
+
+
+def test_the_best_is_chosen_and_its_kind_joins_it() -> None:
+    also = Candidate("gcn", 0.5)
+    found = evidence({GCN: [0, 1, 2], SHARP: [0, 1], also: [0, 2, 3], MLP: list(range(20))})
+    assert choose(found) == [SHARP, also]  # plain GCN is as good as the other, but does not sharpen
+    assert choose(found, ensemble=False) == [SHARP]
+    assert choose(found, among=lambda c: not c.sharpens) == [GCN]
+
+
+def test_of_equals_the_plain_one_wins() -> None:
+    assert choose(evidence({SHARP: [1], GCN: [0]})) == [GCN]
+
+
+def test_the_shortlist_reads_the_first_round_alone() -> None:
+    better_later = [*members_of(SHARP, Y, [0, 1])[:5], *members_of(SHARP, Y, [], 2)[5:]]
+    found = Evidence([*better_later, *members_of(GCN, Y, [0], 2)], Y)
+    assert [found.score(c, first_round=True) for c in (SHARP, GCN)] == [0.95, 0.975]
+    assert [found.score(c) for c in (SHARP, GCN)] == [0.975, 0.975]
+    assert shortlist(found)[0] == GCN
+
+
+def test_a_candidate_that_diverged_is_not_chosen() -> None:
+    broken = [dataclasses.replace(m, ok=False) for m in members_of(SHARP, Y, [])]
+    assert choose(Evidence([*broken, *members_of(GCN, Y, [0, 1])], Y)) == [GCN]
+    with pytest.raises(InputError, match="every training run diverged"):
+        choose(Evidence(broken, Y))
+
+
+def test_the_verdicts_say_what_helps_and_how_surely() -> None:
+    graph, sharpening = verdicts(evidence({GCN: list(range(8)), SHARP: [0], MLP: list(range(20))}), SHARP)
+    assert graph.helps
+    assert graph.clear
+    assert graph.difference.difference == pytest.approx(47.5)
+    assert graph.text.startswith("The graph helps: GCN with λ = 0.25 beats plain MLP by 47.5 points")
+    assert sharpening.text.startswith("Sharpening helps: GCN with λ = 0.25 beats plain GCN by 17.5 points")
+
+
+def test_what_does_not_help_is_said_plainly() -> None:
+    graph, sharpening = verdicts(evidence({GCN: list(range(20)), MLP: [0], Candidate("mlp", 0.5): [0, 1, 2]}), MLP)
+    assert graph.text.startswith("The graph does not help: plain MLP beats plain GCN by 47.5 points")
+    assert not graph.helps
+    assert sharpening.text.startswith("Sharpening does not help: plain MLP beats MLP with λ = 0.5 by 5.0 points")
+    assert not sharpening.clear
+
+
+def test_an_unclear_gain_is_called_that() -> None:
+    _, sharpening = verdicts(evidence({GCN: [0], SHARP: [], MLP: list(range(20))}), SHARP)
+    assert "as far as these labels can tell" in sharpening.text
+    assert not sharpening.clear
+
+
+def test_temperatures_make_confidence_meet_accuracy() -> None:
+    found = evidence({GCN: list(range(10))})  # sure to 88 %, right in 75 %
+    raw = mean_probabilities(found, [GCN], calibrated=False)
+    assert raw.max(1) == pytest.approx(1 / (1 + np.exp(-2)))
+    calibrated = sharpen_by(mean_probabilities(found, [GCN]), fit_mean_temperature(found, [GCN]))
+    assert calibrated.max(1).mean() == pytest.approx(0.75, abs=0.05)  # five small folds and smoothing pull a little
+    assert (calibrated.argmax(1) == raw.argmax(1)).all()
+
+
+def test_a_members_own_temperature_reads_only_its_validation_nodes() -> None:
+    members = members_of(GCN, Y, [])
+    worse = dataclasses.replace(members[0], test_logits=-members[0].test_logits)
+    found = Evidence(members, Y)
+    assert found.temperature(members[0]) == Evidence([worse], Y).temperature(worse)
+    # Eight validation nodes, all right: sure to 9/10, by Platt's rule.
+    rows, p = found.test_votes(GCN)
+    assert p.max(1) == pytest.approx(0.9, abs=1e-4)
+    assert sorted(rows) == list(range(40))
+
+
+def test_the_account_does_not_see_the_labels_it_judges_by() -> None:
+    # Each candidate is right on one half only. Whoever sees all labels picks a candidate that is right on half of them and more;
+    # choosing without the group that is judged must not profit from it.
+    rng = np.random.default_rng(0)
+    many = {Candidate("gcn", float(k)): rng.permutation(40)[:20].tolist() for k in range(1, 60)}
+    found = evidence(many)
+    groups = deal(Y, 999)
+    honest = cross_fit(found, groups, ensemble=False)
+    seen = max(found.score(c) for c in many)
+    assert seen == 0.5
+    assert sorted(honest.rows) == list(range(40))
+    assert (
+        quality(honest.after, Y)["accuracy"] < 0.5
+    )  # a winner on the rest is a loser on the group: halves are exactly 20
+
+
+def test_auto_tries_every_model_and_the_essential_first() -> None:
+    candidates = list_candidates()
+    assert candidates[:3] == [Candidate("gcn"), Candidate("mlp"), Candidate("gcn", 0.25)]
+    assert {c.model for c in candidates} == {"mlp", "gcn", "sage", "gat"}
+    assert len(set(candidates)) == len(candidates) == 36
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "gnc"}, "model is 'gnc'; choose auto, mlp, gcn"),
+        ({"model": []}, "empty list"),
+        ({"lam": "much"}, "lam is 'much'"),
+        ({"lam": float("nan")}, "finite"),
+        ({"balance": [None]}, "balance is"),
+    ],
+)
+def test_what_cannot_be_searched_is_named(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        list_candidates(**arguments)

@@ -1,0 +1,178 @@
+"""NodeClassifier by scikit-learn's conventions, and what it saves."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
+from torch_geometric.data import Data
+from torch_geometric.nn.models import SGFormer
+
+from sharpen.errors import InputError
+from sharpen.estimator import NodeClassifier
+from sharpen.graph import Graph
+from tests.fitting.camps import two_camps
+
+SMALL = {"hidden": 8, "epochs": 15, "device": "cpu"}
+TRUTH = np.array(["left", "right"] * 20)
+
+
+def make_sgformer(features: int, classes: int) -> torch.nn.Module:
+    return SGFormer(features, 8, classes, trans_num_layers=1, gnn_num_layers=2)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> NodeClassifier:
+    """Every model, two λ: what most tests look at."""
+    return NodeClassifier(lam=0.25, balance=0.0, **SMALL).fit(two_camps())
+
+
+def test_it_labels_the_unlabeled(fitted: NodeClassifier) -> None:
+    graph = two_camps()
+    p = fitted.predict_proba(graph)
+    assert p.shape == (40, 2)
+    assert p.sum(1) == pytest.approx(1)
+    assert (fitted.classes_[p.argmax(1)] == fitted.predict(graph)).all()
+    assert fitted.score(graph, np.where(np.arange(40) < 16, None, TRUTH)) > 0.7
+    assert fitted.n_features_in_ == 6
+
+
+def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> None:
+    report = json.loads(json.dumps(fitted.report_, allow_nan=False))
+    assert report["expected"]["nodes"] == 16
+    assert set(report["baselines"]) == {"without sharpening", "without the graph"}
+    assert set(report["expected"]["after"]) == {"accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"}
+    assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
+    assert report["labels"] == {"left": 8, "right": 8}
+    assert len(report["candidates"]) == 16  # each as it is, and smoothed
+
+
+def test_parameters_clone_and_pickle(fitted: NodeClassifier) -> None:
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "classes_")
+    assert copy.set_params(lam=0.5).lam == 0.5
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(two_camps()), fitted.predict_proba(two_camps()))
+    module = make_sgformer(6, 2)
+    assert isinstance(clone(NodeClassifier(model=module)).model, SGFormer)
+
+
+def test_fitting_twice_gives_the_same_bits(fitted: NodeClassifier) -> None:
+    again = clone(fitted).fit(two_camps())
+    assert np.array_equal(again.predict_proba(two_camps()), fitted.predict_proba(two_camps()))
+
+
+@pytest.mark.parametrize("labels", ["text", "numbers", "floats"])
+def test_labels_come_back_as_they_were_given(labels: str) -> None:
+    graph = two_camps()
+    values = {"text": ["b", "a"], "numbers": [7, 3], "floats": [2.5, 0.5]}[labels]
+    y = [values[c] if c >= 0 else None for c in graph.y.tolist()]
+    adjacency = graph.to_scipy()[0]
+    classifier = NodeClassifier(model="gcn", lam=0.0, balance=0.0, **SMALL).fit((graph.x.numpy(), adjacency), y)
+    assert classifier.classes_.tolist() == sorted(values)
+    assert set(classifier.predict((graph.x.numpy(), adjacency)).tolist()) <= set(values)
+
+
+def test_a_grown_and_another_graph_can_be_labeled(fitted: NodeClassifier) -> None:
+    graph = two_camps()
+    x = torch.cat([graph.x, graph.x[:2]])
+    grown = Graph(x, torch.cat([graph.edge_index, torch.tensor([[40, 41], [2, 3]])], 1))
+    assert fitted.predict(grown).shape == (42,)
+    assert fitted.predict(two_camps(seed=5)).shape == (40,)
+    alone = Graph(graph.x, torch.zeros(2, 0, dtype=torch.long))
+    assert fitted.predict(alone).shape == (40,)
+    with pytest.raises(InputError, match="has 3 features, but the model was fitted on 6"):
+        fitted.predict(Graph(x[:, :3], graph.edge_index))
+
+
+def test_labels_behind_the_test_mask_are_scored_and_not_learnt() -> None:
+    graph = two_camps(labeled=40)
+    data = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)
+    data.train_mask = torch.arange(40) < 16
+    data.test_mask = ~data.train_mask
+    classifier = NodeClassifier(model="gcn", lam=0.0, balance=0.0, **SMALL)
+    p = classifier.fit(data).predict_proba(data)
+    assert classifier.score(data) == (p.argmax(1) == graph.y.numpy())[16:].mean()
+    data.y = torch.where(data.test_mask, 1 - data.y, data.y)
+    assert np.array_equal(clone(classifier).fit(data).predict_proba(data), p)
+
+
+def test_one_run_decides_without_an_ensemble() -> None:
+    one = NodeClassifier(model="gcn", lam=0.25, balance=0.0, ensemble=False, **SMALL).fit(two_camps())
+    assert sum(len(group.weights) for group in one._fitted.voters) == 1
+
+
+def test_save_and_load_in_a_new_process_to_the_last_bit(fitted: NodeClassifier, tmp_path: Path) -> None:
+    graph = two_camps()
+    fitted.save(tmp_path / "model.safetensors", extra={"note": "λ"})
+    np.savez(tmp_path / "graph.npz", x=graph.x.numpy(), edges=graph.edge_index.numpy())
+    code = (
+        "import sys, numpy as np; from sharpen import Graph, NodeClassifier\n"
+        "data = np.load(sys.argv[1] + '/graph.npz'); clf = NodeClassifier.load(sys.argv[1] + '/model.safetensors')\n"
+        "assert clf.extra_ == {'note': 'λ'} and clf.classes_.tolist() == ['left', 'right']\n"
+        "np.save(sys.argv[1] + '/p.npy', clf.predict_proba(Graph(data['x'], data['edges'])))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert np.array_equal(np.load(tmp_path / "p.npy"), fitted.predict_proba(graph))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.npz", "model.safetensors", "p.npy"]
+
+
+def test_a_module_is_saved_without_its_code(tmp_path: Path) -> None:
+    classifier = NodeClassifier(make_sgformer, lam=0.25, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
+    assert classifier.report_["chosen"][0]["model"] == "model"
+    classifier.save(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match="give it again: load"):
+        NodeClassifier.load(tmp_path / "m.safetensors")
+    again = NodeClassifier.load(tmp_path / "m.safetensors", model=make_sgformer)
+    assert np.array_equal(again.predict_proba(two_camps()), classifier.predict_proba(two_camps()))
+
+
+def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        NodeClassifier.load(tmp_path / "none.safetensors")
+    pickled = tmp_path / "pickled.safetensors"
+    pickled.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(InputError, match="is no model file"):
+        NodeClassifier.load(pickled)
+    other = tmp_path / "other.safetensors"
+    save_file({"a": np.zeros(1)}, other)
+    with pytest.raises(InputError, match="not a model of this library"):
+        NodeClassifier.load(other)
+    fitted.save(tmp_path / "model.safetensors")
+    damaged = tmp_path / "damaged.safetensors"
+    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
+    with pytest.raises(InputError, match="header is damaged"):
+        NodeClassifier.load(damaged)
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    damaged.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="is no model file"):
+        NodeClassifier.load(damaged)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "y", "message"),
+    [
+        ({"model": "gnc"}, None, "model is 'gnc'"),
+        ({"hidden": 0}, None, "hidden is 0"),
+        ({"metric": "f1"}, None, "metric is 'f1'"),
+        ({"budget": 0}, None, "budget is 0"),
+        ({}, [None] * 40, "no node has a label"),
+        ({}, ["a"] * 40, "all 40 labels are 'a'"),
+        ({}, ["a", "b"] + [None] * 38, "at least 3 labeled nodes"),
+    ],
+)
+def test_what_cannot_be_fitted_is_named(arguments: dict[str, object], y: list[str | None] | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        NodeClassifier(**(SMALL | arguments)).fit(two_camps(), y)
+
+
+def test_nothing_is_predicted_before_a_fit() -> None:
+    with pytest.raises(InputError, match="call fit first"):
+        NodeClassifier().predict_proba(two_camps())
