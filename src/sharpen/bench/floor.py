@@ -46,7 +46,7 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsiz
         itemsize: Bytes per number.
 
     >>> work(Network("mlp", 10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops
-    1040.0
+    1120.0
     """
     # Weights that multiply the same vectors count once: their sum can be multiplied.
     convolution = network.convolution

@@ -81,7 +81,7 @@ def finish_layer(
         graph: The propagation matrix, or the pattern of attention; nothing where neighbours do not count.
         bias, norm, training, dropout: See :func:`sharpen.kernels.activation.activate`.
 
-    >>> import scipy.sparse as sp
+    >>> import scipy.sparse as sp, torch
     >>> swap = Csr.from_scipy(sp.csr_array([[0.0, 1.0], [1.0, 0.0]]))
     >>> z = torch.tensor([[[1.0, 10.0], [2.0, 20.0]]])
     >>> finish_layer(z, Blocks(1, neighbors=True, own=True), swap, None, None, False, None).flatten().tolist()
