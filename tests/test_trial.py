@@ -38,6 +38,8 @@ def test_identity_is_that_of_the_description():
     for change in ({"seed": 1}, {"lam": 0.3}, {"split": "t"}, {"model": "gat"}, {"sharpen_val": False}):
         assert dataclasses.replace(a, **change).id != a.id
     assert Trial(lam=1).id == Trial(lam=1.0).id
+    assert Trial(lam_labeled=-0.0).id == Trial(lam_labeled=0.0).id
+    assert Trial(residual=1).id == Trial(residual=True).id
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,7 @@ def test_identity_is_that_of_the_description():
         ({"lam": float("nan")}, "lam is nan"),
         ({"balance": float("inf")}, "balance is inf"),
         ({"q": 0}, "q is 0"),
+        ({"seed": 1.5}, "seed is 1.5"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(bad, message):

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 MODELS = ("mlp", "gcn", "sage", "gat")
 NORMS = ("none", "layer", "batch")
-_NUMBERS: dict[str, type[int] | type[float]] = dict.fromkeys(
-    ("layers", "hidden", "epochs", "seed"), int
-) | dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "q", "balance"), float)
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
+    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "q", "balance"), float),
+    **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,7 @@ class Trial:
         _one_of("model", self.model, MODELS)
         if self.norm is not None:
             _one_of("norm", self.norm, NORMS)
-        for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1)):
+        for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
             value = getattr(self, name)
             if value is not None and (int(value) != value or value < least):
                 raise InputError(f"{name} is {value}; give a whole number of at least {least}")
@@ -87,10 +89,10 @@ class Trial:
                 raise InputError(f"{name} is {value}; give a number of at least 0")
         if self.q <= 0:
             raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
-        for name, kind in _NUMBERS.items():  # 1 and 1.0 and NumPy's are one description
+        for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, kind(value))
+                object.__setattr__(self, name, kind(value) + 0.0 if kind is float else kind(value))
 
     def resolve(self, split: str, dataset: str | None = None) -> Trial:
         """This trial with nothing left open: the paper's setting, −λ for the labeled term, and the given default split."""

@@ -263,6 +263,24 @@ def test_bad_device_and_precision_are_named():
             train(GRAPH, [Trial()], splits=SPLITS, **{"device": "cpu"} | options)
 
 
+def test_one_class_in_validation_is_named_where_the_metric_needs_two():
+    graph = make_graph(classes=2)
+    split = Split("uneven", train=[0, 1], val=[2, 4], test=[5, 6])
+    with pytest.raises(InputError, match="one class only in val"):
+        train(Dataset("two", graph, "roc-auc", Splits([split], graph.y)), [Trial(**SMALL)], device="cpu")
+
+
+def test_the_weights_of_nodes_are_exact_in_double_precision():
+    trial = train_module.resolve(
+        Trial(model="gcn", split="part-0", **SMALL), Dataset("c", GRAPH, splits=Splits(SPLITS, GRAPH.y))
+    )
+    network = train_module.network_of(GRAPH, trial)
+    inputs = Inputs(GRAPH, network.convolution, torch.device("cpu"), torch.float64)
+    population = population_module.Population(network, inputs, "accuracy", [trial], [SPLITS[0]])
+    assert population.unlabeled.sum().item() == pytest.approx(1, abs=1e-15)
+    assert population.unlabeled.max().item() == 1 / 26
+
+
 def test_a_split_without_validation_is_named():
     with pytest.raises(InputError, match="no val nodes"):
         train(GRAPH, [Trial()], splits=[Split("bare", train=[0, 1], val=[], test=[2])], device="cpu")

@@ -31,7 +31,7 @@ class PlainNetwork(nn.Module):
             "mlp": nn.Linear,
             "gcn": lambda a, b: GCNConv(a, b, cached=True),
             "sage": SAGEConv,
-            "gat": lambda a, b: GATConv(a, b, bias=False),
+            "gat": lambda a, b: GATConv(a, b, bias=False, add_self_loops=False),
         }
         norm: dict[str, Callable[[int], nn.Module]] = {
             "none": lambda width: nn.Identity(),
@@ -72,8 +72,9 @@ class PlainLoop:
         self.edge_index = torch.stack([adjacency.col.long(), row]).to(device)
         self.y, self.metric, self.lam = graph.y.to(device), metric, trial.lam
         self.train, self.val, self.test = (nodes.to(device) for nodes in (split.train, split.val, split.test))
-        self.unlabeled = torch.ones(graph.num_nodes, dtype=torch.bool, device=device)
-        self.unlabeled[self.train] = False
+        unlabeled = torch.ones(graph.num_nodes, dtype=torch.bool)
+        unlabeled[split.train] = False
+        self.unlabeled = unlabeled.nonzero().squeeze(1).to(device)
         self.model = PlainNetwork(trial, graph.num_features, graph.num_classes).to(device)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=trial.lr or 0.0, weight_decay=trial.weight_decay or 0.0

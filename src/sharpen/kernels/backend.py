@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 
 import torch
 from torch import Tensor
-
-_plain: ContextVar[bool] = ContextVar("sharpen_plain_kernels", default=False)
 
 
 @cache
@@ -20,24 +15,9 @@ def _has_triton() -> bool:
 
 
 def fused(x: Tensor) -> bool:
-    """Whether fused kernels serve ``x``: a float32 tensor on a GPU, with Triton installed, outside :func:`plain_kernels`.
+    """Whether fused kernels serve ``x``: a float32 tensor on a GPU, with Triton installed.
 
     >>> fused(torch.ones(3))
     False
     """
-    return x.is_cuda and x.dtype == torch.float32 and not _plain.get() and _has_triton()
-
-
-@contextmanager
-def plain_kernels() -> Iterator[None]:
-    """Within it, everything runs as plain PyTorch: the oracle of the fused kernels, and twice differentiable.
-
-    >>> with plain_kernels():
-    ...     fused(torch.ones(3))
-    False
-    """
-    token = _plain.set(True)
-    try:
-        yield
-    finally:
-        _plain.reset(token)
+    return x.is_cuda and x.dtype == torch.float32 and _has_triton()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
@@ -31,6 +30,8 @@ def resolve_device(name: str) -> torch.device:
         raise InputError(
             "device is 'cuda', but torch finds no usable GPU; use --device cpu, or install a CUDA build of torch"
         )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(f"device is {name!r}, but there are {torch.cuda.device_count()} GPUs, counted from cuda:0")
     return device
 
 
@@ -41,7 +42,7 @@ def describe_device(device: torch.device) -> str:
 
 @contextmanager
 def arithmetic(precision: str, device: torch.device) -> Iterator[torch.dtype]:
-    """Sets how float32 matrix products are computed, for the time of the block, and gives the type to compute in.
+    """Sets the current GPU and how float32 products are computed, for the time of the block; gives the type to compute in.
 
     >>> with arithmetic("float64", torch.device("cpu")) as dtype:
     ...     dtype
@@ -53,21 +54,15 @@ def arithmetic(precision: str, device: torch.device) -> Iterator[torch.dtype]:
         raise InputError("precision 'tf32' exists on GPUs only; use float32 on the CPU")
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     try:
-        yield torch.float64 if precision == "float64" else torch.float32
+        with here:  # kernels are launched on the current GPU
+            yield torch.float64 if precision == "float64" else torch.float32
     finally:
         torch.set_float32_matmul_precision(before)
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that can be allocated now."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        reserved_but_free = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return free + reserved_but_free
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            available = next(line for line in lines if line.startswith("MemAvailable"))
-        return int(available.split()[1]) * 1024
-    except (OSError, StopIteration):  # not Linux: half of what the machine has
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 2**32
+    """Bytes that can be allocated now on a GPU."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)

@@ -66,8 +66,8 @@ class Population:
                 mask[r, getattr(split, name)] = True
         train, val = masks["train"], masks["val"]
         sharpened = ~train & ~(val & torch.tensor([not trial.sharpen_val for trial in trials])[:, None])
-        self.labeled = (train / train.sum(1, keepdim=True)).to(device, dtype)
-        self.unlabeled = (sharpened / (~train).sum(1, keepdim=True).clamp(min=1)).to(device, dtype)
+        self.labeled = (train.double() / train.sum(1, keepdim=True)).to(device, dtype)
+        self.unlabeled = (sharpened.double() / (~train).sum(1, keepdim=True).clamp(min=1)).to(device, dtype)
         self.masks = {name: mask.to(device) for name, mask in masks.items()}
 
         seeds = [trial.seed for trial in trials]

@@ -43,8 +43,9 @@ def train(
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
 
-    Trials of the same architecture are trained together as one batch, as many at once as memory allows. A trial's record does not
-    depend on which others are trained beside it, up to the order of floating-point sums.
+    Trials of the same architecture are trained together as one batch: on a GPU as many at once as memory allows, on a CPU as many
+    as stay in its cache. A trial's record does not depend on which others are trained beside it, up to the order of
+    floating-point sums.
 
     Args:
         data: A dataset, or a graph of your own with ``splits``.
@@ -109,6 +110,8 @@ def resolve(trial: Trial, dataset: Dataset) -> Trial:
         if (y[nodes] < 0).any():
             unknown = int(nodes[y[nodes] < 0][0])
             raise InputError(f"split {split.name!r} has node {unknown} in {part}, whose label is unknown; leave it out")
+        if dataset.metric == "roc-auc" and part != "train" and len(y[nodes].unique()) < 2:
+            raise InputError(f"split {split.name!r} has one class only in {part}; ROC-AUC needs nodes of both")
     return resolved
 
 
@@ -148,20 +151,30 @@ def population_size(network: Network, inputs: Inputs, dataset: Dataset, trials: 
     if inputs.device.type == "cpu":
         activation = inputs.num_nodes * network.hidden * inputs.dtype.itemsize
         return max(1, min(wanted, _CPU_ACTIVATION_BYTES // activation))
-    fits = max(1, int(_GPU_SHARE * free_memory(inputs.device) / _member_bytes(network, inputs, dataset, trials[0])))
+    try:
+        each = _member_bytes(network, inputs, dataset, trials[0])
+    except torch.OutOfMemoryError:
+        return 1
+    finally:
+        gc.collect()
+        torch.cuda.empty_cache()
+    fits = max(1, int(_GPU_SHARE * free_memory(inputs.device) / each))
     populations = -(-wanted // fits)
     return -(-wanted // populations)  # equal shares
 
 
 def _member_bytes(network: Network, inputs: Inputs, dataset: Dataset, trial: Trial) -> float:
-    """What one more member takes on the GPU: measured on one epoch of one and of three members."""
+    """What one more member takes on the GPU: measured on one epoch of one and of three members.
+
+    Before them, an epoch that is not counted: it brings the graph to the device.
+    """
     split, peaks = dataset.splits[str(trial.split)], []
-    for members in (1, 3):
+    for members in (1, 1, 3):
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         Population(network, inputs, dataset.metric, [trial] * members, [split] * members).epoch()
         peaks.append(torch.cuda.max_memory_allocated() - before)
-    return max(1.0, (peaks[1] - peaks[0]) / 2)
+    return max(1.0, (peaks[2] - peaks[1]) / 2)
 
 
 def _train_population(

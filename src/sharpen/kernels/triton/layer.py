@@ -9,6 +9,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from sharpen.kernels.activation import EPSILON, MOMENTUM, Dropout, Norm
 from sharpen.kernels.dropout import thresholds
@@ -116,6 +117,7 @@ class _Plan:
     norm: Norm | None
     training: bool
     drop: _Drop
+    recorded: bool
 
     @property
     def kind(self) -> str:
@@ -143,15 +145,13 @@ class _Plan:
         return a, self.norm.bias - mean * a
 
 
-def _gather_layer(
-    plan: _Plan, z: Tensor, bias: Tensor | None, need_grad: bool
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+def _gather_layer(plan: _Plan, z: Tensor, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """For fixed propagation: (output unless batch norm is to follow, what precedes the norm, moments)."""
     near, own, _ = plan.parts(z)
     shape, graph = _Shape(z, plan.blocks.width), plan.graph
     assert graph is not None
     finish, norm = plan.kind != "batch", plan.kind == "layer"
-    keep = not finish or (norm and need_grad)
+    keep = not finish or (norm and plan.recorded)
     a, c = plan.affine(bias) if plan.kind == "affine" else (None, bias if norm else None)
     out = shape.stack() if finish else None
     pre = shape.stack() if keep else None
@@ -175,7 +175,6 @@ def _gather_layer(
 class _Layer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, bias: Tensor | None, weight: Any, shift: Any, plan: _Plan) -> Tensor:
-        need_grad = any(ctx.needs_input_grad)
         shape = _Shape(z, plan.blocks.width)
         near, own, score = plan.parts(z)
         y = norm = moments = mean = rstd = None
@@ -184,7 +183,7 @@ class _Layer(torch.autograd.Function):
             x: Tensor = z
             addend: Tensor | None = None
         elif score is None:
-            out, pre, moments = _gather_layer(plan, z, bias, need_grad)
+            out, pre, moments = _gather_layer(plan, z, bias)
             x = z if pre is None else pre
             addend = None
         else:
@@ -218,8 +217,11 @@ class _Layer(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         plan: _Plan = ctx.plan
+        if plan.kind == "affine" and plan.norm is not None:
+            raise NotImplementedError("a batch norm that uses its running statistics is not differentiated")
         out, z, x, bias, weight, moments, mean, rstd, y, norm = ctx.saved_tensors
         shape, g = _Shape(out, plan.blocks.width), g.contiguous()
         dz = shape.empty(shape.members, shape.rows, ctx.columns)
@@ -302,7 +304,8 @@ def finish_layer_triton(
 ) -> Tensor:
     """What a layer makes of its matrix product; arguments as in :func:`sharpen.kernels.layer.finish_layer`."""
     z = z.contiguous()
-    plan = _Plan(blocks, graph, norm, training, _Drop(z, dropout))
+    # Asked here: inside a Function's forward pass, autograd always seems to be off.
+    plan = _Plan(blocks, graph, norm, training, _Drop(z, dropout), torch.is_grad_enabled())
     scale, shift = (None, None) if norm is None else (norm.weight, norm.bias)
     out: Tensor = _Layer.apply(z, bias, scale, shift, plan)
     return out

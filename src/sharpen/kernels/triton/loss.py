@@ -8,6 +8,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 
 @triton.jit
@@ -78,6 +79,7 @@ class _Loss(torch.autograd.Function):
         return parts[0] + lam_labeled * parts[1] + lam * parts[2], parts
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g: Tensor, _: Any) -> tuple[Tensor | None, ...]:
         (gradient,) = ctx.saved_tensors
         return gradient * g[:, None, None], None, None, None, None, None
