@@ -12,7 +12,8 @@ from typer.testing import CliRunner, Result
 
 import sharpen
 from sharpen.cli.app import app
-from sharpen.cli.compare import AUTO_LAMS, parse_lams, plan_pairs, write_whole
+from sharpen.cli.compare import AUTO_LAMS, parse_lams, plan_pairs
+from sharpen.cli.outputs import write_together
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
@@ -142,7 +143,7 @@ def test_files_of_an_earlier_comparison_stay_whole(tmp_path: Path) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        write_whole(tmp_path, {"a": lambda file: file.write(b"new"), "b": fail})
+        write_together(tmp_path, {"a": lambda path: path.write_bytes(b"new"), "b": fail})
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "earlier")]
 
 

@@ -2,21 +2,20 @@
 
 import json
 import math
-import os
 import shlex
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 
+from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
 
@@ -162,12 +161,12 @@ def compare(
         "command": shlex.join(["sharpen", *sys.argv[1:]]),
     }
     text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
-    write_whole(
+    write_together(
         folder,
         {
             "records.parquet": frame.to_parquet,
             "traces.npz": partial(write_traces, records=records),
-            "comparison.json": lambda file: file.write(text.encode()),
+            "comparison.json": lambda path: path.write_bytes(text.encode()),
         },
     )
     if as_json:
@@ -270,47 +269,15 @@ def settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> 
     return shared | {"lam": list(lams), "lam_labeled": lam_labeled}
 
 
-def write_traces(file: BinaryIO, records: Sequence[Record]) -> None:
+def write_traces(path: Path, records: Sequence[Record]) -> None:
     """The traces of all records: one array [runs, epochs] per name, its rows in the order of the records.
 
-    >>> import io
+    >>> import tempfile
     >>> record = Record(Trial(), 0.8, 0.7, 1, "ok", 0.5, "cpu", "float32", traces={"loss": np.array([0.9, 0.5])})
-    >>> with io.BytesIO() as file:
-    ...     write_traces(file, [record, record])
-    ...     np.load(io.BytesIO(file.getvalue()))["loss"].shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_traces(Path(folder, "traces.npz"), [record, record])
+    ...     np.load(Path(folder, "traces.npz"))["loss"].shape
     (2, 2)
     """
     arrays = {name: np.stack([record.traces[name] for record in records]) for name in records[0].traces}
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # the stubs mix the names up with its own options
-
-
-def make_folder(folder: Path) -> None:
-    """Make sure, before any training, that results can be written.
-
-    >>> with tempfile.TemporaryDirectory() as parent:
-    ...     make_folder(Path(parent) / "new")
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write to --out {folder} ({error.strerror}); give another folder") from error
-
-
-def write_whole(folder: Path, files: Mapping[str, Callable[[BinaryIO], object]]) -> None:
-    """Write files that appear whole or not at all, together: none is moved to its place before all are written.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder), {"a.txt": lambda file: file.write(b"whole")})
-    ...     (Path(folder) / "a.txt").read_text()
-    'whole'
-    """
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as unfinished:
-        for name, write in files.items():
-            with open(Path(unfinished, name), "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-        for name in files:
-            os.replace(Path(unfinished, name), folder / name)
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]  # the stubs mix the names up with its own options

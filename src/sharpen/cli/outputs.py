@@ -6,7 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sharpen.cli.compare import make_folder
+from sharpen.errors import InputError
+
+
+def make_folder(folder: Path) -> None:
+    """Make sure, before any training, that results can be written.
+
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     make_folder(Path(parent) / "new")
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write to --out {folder} ({error.strerror}); give another folder") from error
 
 
 @contextmanager
@@ -38,5 +52,7 @@ def write_together(folder: Path, files: Mapping[str, Callable[[Path], object]]) 
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as unfinished:
         for name, write in files.items():
             write(Path(unfinished, name))
+            with open(Path(unfinished, name), "rb") as file:
+                os.fsync(file.fileno())
         for name in files:
             os.replace(Path(unfinished, name), folder / name)
