@@ -7,7 +7,7 @@ nearly empty. So M is kept in two parts by columns, dense where a column is full
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sharpen.kernels.product import transpose_product
 from sharpen.kernels.sparse import Csr, spmm, spmm_into
 
-# How many dense multiply-adds take as long as one sparse one, by device and float32 matrix precision; measured.
-_SPARSE_COST = {("cpu", "highest"): 12.0, ("cuda", "highest"): 12.0, ("cuda", "high"): 48.0}
+
+class Cost(NamedTuple):
+    """What the sparse part costs: one entry, in dense multiply-adds; and its pass over the result, in dense columns."""
+
+    entry: float
+    sweep: float
+
+
+# By device and float32 matrix precision; entries measured, sweeps from the rates of products and of memory.
+_COSTS = {("cpu", "highest"): Cost(12, 0), ("cuda", "highest"): Cost(12, 45), ("cuda", "high"): Cost(48, 350)}
 
 
 class _DenseProduct(torch.autograd.Function):
@@ -27,7 +36,7 @@ class _DenseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, w: Tensor, m: Tensor, transpose: bool) -> Tensor:
         ctx.m, ctx.transpose = m, transpose
-        return torch.matmul(m.t() if transpose else m, w)
+        return transpose_product(m, w) if transpose else torch.matmul(m, w)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -119,14 +128,25 @@ class FixedMatrix:
         return out
 
 
-def sparse_cost(device: torch.device) -> float:
-    """How many dense multiply-adds one sparse one is worth, on this device and in the precision that is set.
+def cost_on(device: torch.device) -> Cost:
+    """What the sparse part costs on this device and in the precision that is set.
 
-    >>> sparse_cost(torch.device("cpu"))
-    12.0
+    >>> cost_on(torch.device("cpu"))
+    Cost(entry=12, sweep=0)
     """
     precision = torch.get_float32_matmul_precision() if device.type == "cuda" else "highest"
-    return _SPARSE_COST[device.type, precision]
+    return _COSTS[device.type, precision]
+
+
+def _partition(matrix: Any, cost: Cost) -> tuple[np.ndarray, float]:
+    """Which columns to store densely, and how many dense columns the product then costs."""
+    rows, columns = matrix.shape
+    if isinstance(matrix, np.ndarray):
+        return np.ones(columns, dtype=bool), columns
+    entries = np.diff(sp.csc_array(matrix).indptr) * cost.entry / max(1, rows)
+    full = entries > 1
+    mixed = float(full.sum() + entries[~full].sum() + cost.sweep)
+    return (full, mixed) if mixed < columns else (np.ones_like(full), columns)
 
 
 def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | None = None) -> FixedMatrix:
@@ -139,7 +159,7 @@ def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | N
     if isinstance(matrix, np.ndarray):
         return FixedMatrix(on_device(matrix), before=before, align=align)
     csc = sp.csc_array(matrix)
-    full = np.diff(csc.indptr) * sparse_cost(device) > csc.shape[0]
+    full, _ = _partition(csc, cost_on(device))
     if full.all():
         return FixedMatrix(on_device(csc.toarray()), before=before, align=align)
     keep = sp.diags_array((~full).astype(csc.dtype))
@@ -153,13 +173,6 @@ def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | N
     return FixedMatrix(dense, torch.from_numpy(columns).to(device), sparse, before, align)
 
 
-def _cost(matrix: Any, cost: float) -> float:
-    """Multiply-adds for each column of weights, in dense ones' worth."""
-    if isinstance(matrix, np.ndarray):
-        return float(matrix.size)
-    return float(np.minimum(np.diff(sp.csc_array(matrix).indptr) * cost, matrix.shape[0]).sum())
-
-
 def propagated(
     propagation: Any, features: Any, device: torch.device, dtype: torch.dtype, symmetric: bool = False
 ) -> FixedMatrix:
@@ -169,7 +182,8 @@ def propagated(
     >>> propagated(swap, x, torch.device("cpu"), torch.float32).times(torch.eye(2)[None]).tolist()
     [[[0.0, 5.0], [1.0, 0.0]]]
     """
-    product, cost = propagation @ features, sparse_cost(device)
-    if _cost(features, cost) + cost * propagation.nnz < _cost(product, cost):
+    product, cost = propagation @ features, cost_on(device)
+    extra = cost.entry * propagation.nnz / propagation.shape[0] + cost.sweep
+    if _partition(features, cost)[1] + extra < _partition(product, cost)[1]:
         return fixed(features, device, dtype, before=Csr.from_scipy(propagation, dtype, symmetric).to(device))
     return fixed(product, device, dtype)
