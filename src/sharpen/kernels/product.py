@@ -14,20 +14,19 @@ from torch import Tensor
 
 # Work for a large GPU: so many tiles of so many columns; a slice is worth its launch from so many nodes on.
 _TILES, _TILE, _SLICE = 256, 128, 4096
-# Slices are launched member by member: with more members than this there is enough to do anyway.
-_FEW = 16
 
 
 def slices_of(members: int, nodes: int, columns: tuple[int, int]) -> int:
     """Into how many slices to cut the nodes of ``x[r].T @ g[r]`` on a GPU; columns are those of x and of g.
 
-    >>> slices_of(8, 100_000, (64, 64)), slices_of(205, 100_000, (64, 64)), slices_of(8, 2_708, (64, 64))
+    Slices are worked on side by side, but member after member: that pays where there are more slices than members.
+
+    >>> slices_of(8, 100_000, (64, 64)), slices_of(205, 100_000, (64, 64)), slices_of(8, 10_000, (64, 64))
     (24, 1, 1)
     """
-    if members > _FEW:
-        return 1
     tiles = members * -(-columns[0] // _TILE) * -(-columns[1] // _TILE)
-    return max(1, min(_TILES // tiles, nodes // _SLICE))
+    slices = min(_TILES // tiles, nodes // _SLICE)
+    return slices if slices > 2 * members else 1
 
 
 def transpose_product(x: Tensor, g: Tensor, slices: int | None = None) -> Tensor:
