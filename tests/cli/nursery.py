@@ -26,7 +26,7 @@ title: Nursery
 datasets: [digits]
 models: [mlp, gcn]
 runs: 10
-trial: {hidden: 4, layers: 2, epochs: 5, dropout: 0.2}
+trial: {hidden: 4, layers: 2, epochs: 3, dropout: 0.2}
 variants:
   baseline: {lam: 0}
   ts-{lam}: {lam: [0.25, 0.5]}
