@@ -95,6 +95,15 @@ def test_data_that_is_not_at_hand_is_a_reason(tmp_path, monkeypatch):
     assert all("does not exist" in reason for reason in summary.skipped.values())
 
 
+def test_a_cell_that_is_complete_needs_no_data(tmp_path, tiny, monkeypatch):
+    store, study = Store(tmp_path / "store"), load_study(tiny)
+    run(study, store, device="cpu", models=["mlp"])
+    monkeypatch.setattr("sharpen.studies.work.why_no_data", lambda dataset, data: "it is gone")
+    summary = run(study, store, device="cpu")
+    assert {str(cell): reason for cell, reason in summary.skipped.items()} == {"digits gcn": "it is gone"}
+    assert (summary.recorded, summary.trained) == (12, 0)
+
+
 def test_what_other_runners_have_claimed_is_left_to_them(tmp_path, tiny):
     store, study = Store(tmp_path / "store"), load_study(tiny)
     (gcn,) = plan(study, "paper", models=["gcn"])

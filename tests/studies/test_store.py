@@ -346,6 +346,38 @@ def test_on_another_machine_the_lease_decides(tmp_path):
     assert claims.claim(tmp_path, "other", ["b"]) is not None
 
 
+CONTENDER = """
+import os, pathlib, random, sys
+from sharpen.studies.claims import claim
+folder, got = pathlib.Path(sys.argv[1]), 0
+for turn in range(200):
+    ids = random.sample("abcdefgh", 3)
+    mine = claim(folder / "claims", "".join(sorted(ids)), ids)
+    if mine is not None:
+        for id_ in ids:
+            os.close(os.open(folder / id_, os.O_CREAT | os.O_EXCL))  # fails if another holds it
+        for id_ in ids:
+            os.unlink(folder / id_)
+        mine.release()
+        got += 1
+print(got)
+"""
+
+
+def test_no_trial_is_ever_held_by_two_processes(tmp_path):
+    environment = os.environ | {"PYTHONPATH": str(Path(sharpen.__file__).parents[1])}
+    command = [sys.executable, "-c", CONTENDER, str(tmp_path)]
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for process in processes:
+        out, err = process.communicate(timeout=200)
+        assert process.returncode == 0, err
+        assert int(out) > 0
+    assert claims.claims(tmp_path / "claims") == []
+
+
 def test_a_process_number_that_is_used_again_is_told_apart(tmp_path):
     claims.claim(tmp_path, "k", ["a"])
     path = tmp_path / "k.json"

@@ -108,7 +108,7 @@ def run(
     wanted = len(work.trials)
     summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
     if not download:
-        work.skip_without_data(data)
+        work.skip_without_data(store, data)
     trainer = _Trainer(work, data, device, precision, progress)
 
     populations = work.populations(work.free(store), costs, sizes)
