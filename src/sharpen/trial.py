@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,14 +112,14 @@ class Trial:
         defaults = setting(dataset, self.model) | {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
         return replace(self, **{k: v for k, v in defaults.items() if getattr(self, k) is None})
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A stable hash of the description.
 
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
         """
-        text = json.dumps(asdict(self), sort_keys=True, default=float)
+        text = json.dumps({f.name: getattr(self, f.name) for f in fields(self)}, sort_keys=True, default=float)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
