@@ -69,3 +69,9 @@ def test_identity_is_that_of_the_description():
 def test_a_value_that_cannot_be_used_is_named(bad, message):
     with pytest.raises(InputError, match=message):
         Trial(**bad)
+
+
+def test_an_id_is_for_ever() -> None:
+    """Stores name trials by it: this id may not change, whatever fields are added."""
+    trial = Trial(model="gcn", dataset="cora", lam=0.25, seed=3).resolve("balanced-20-500-1000-seed123")
+    assert trial.id == "e4cf0065d201ca574abf2947"
