@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from sharpen.kernels import backend
@@ -42,6 +43,17 @@ class Blocks:
         """All columns together."""
         return sum(self.sizes)
 
+    def offered(self, z: Tensor) -> Tensor:
+        """Of a product, the columns that a node's neighbours look at: what they gather, and its scores.
+
+        >>> import torch
+        >>> Blocks(width=2, neighbors=True, own=True).offered(torch.arange(4.0).view(1, 1, 4)).flatten().tolist()
+        [0.0, 1.0]
+        """
+        if not self.scores:
+            return z[..., : self.width]
+        return torch.cat([z[..., : self.width], z[..., -SCORE_COLUMNS:]], dim=2) if self.own else z
+
 
 def finish_layer_plain(
     z: Tensor,
@@ -51,14 +63,16 @@ def finish_layer_plain(
     norm: Norm | None,
     training: bool,
     dropout: Dropout | None,
+    everywhere: Tensor | None = None,
 ) -> Tensor:
     """:func:`finish_layer` as separate steps: the reference for the fused kernel, and the CPU's way."""
     parts = list(z.split(blocks.sizes, dim=2)) if len(blocks.sizes) > 1 else [z]
     out = parts[0]
     if blocks.neighbors:
         assert graph is not None
-        score = parts[-1]
-        out = attend(out, score[..., 0], score[..., 1], graph) if blocks.scores else spmm(graph, out)
+        offered = parts if everywhere is None else [everywhere[..., : blocks.width], everywhere[..., blocks.width :]]
+        h = offered[0]
+        out = attend(h, offered[-1][..., 0], parts[-1][..., 1], graph) if blocks.scores else spmm(graph, h)
         if blocks.own:
             out = out + parts[1]
     return activate(out, bias, norm, training, dropout)
@@ -72,6 +86,7 @@ def finish_layer(
     norm: Norm | None,
     training: bool,
     dropout: Dropout | None,
+    everywhere: Tensor | None = None,
 ) -> Tensor:
     """What a layer makes of its matrix product.
 
@@ -80,6 +95,8 @@ def finish_layer(
         blocks: What its columns are.
         graph: The propagation matrix, or the pattern of attention; nothing where neighbours do not count.
         bias, norm, training, dropout: See :func:`sharpen.kernels.activation.activate`.
+        everywhere: Where ``z`` holds some of the nodes only: what all nodes offer to neighbours (:meth:`Blocks.offered`). The graph
+            then has a row for each node of ``z`` and a column for each node there is.
 
     >>> import scipy.sparse as sp, torch
     >>> swap = Csr.from_scipy(sp.csr_array([[0.0, 1.0], [1.0, 0.0]]))
@@ -87,8 +104,8 @@ def finish_layer(
     >>> finish_layer(z, Blocks(1, neighbors=True, own=True), swap, None, None, False, None).flatten().tolist()
     [12.0, 21.0]
     """
-    if backend.fused(z):
+    if backend.fused(z) and everywhere is None:
         from sharpen.kernels.triton.layer import finish_layer_triton
 
         return finish_layer_triton(z, blocks, graph, bias, norm, training, dropout)
-    return finish_layer_plain(z, blocks, graph, bias, norm, training, dropout)
+    return finish_layer_plain(z, blocks, graph, bias, norm, training, dropout, everywhere)

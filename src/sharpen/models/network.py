@@ -19,6 +19,7 @@ from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
 from sharpen.kernels.layer import SCORE_COLUMNS, Blocks, finish_layer
 from sharpen.kernels.product import product
+from sharpen.kernels.sparse import Csr
 from sharpen.models.convolution import Convolution
 from sharpen.models.gat import GAT
 from sharpen.models.gcn import GCN
@@ -93,10 +94,10 @@ class Network:
             for name, start in (("mean", 0.0), ("var", 1.0))
         }
 
-    def _blocks(self, layer: int) -> Blocks:
+    def blocks(self, layer: int) -> Blocks:
         """What the columns of a layer's product are."""
         convolution = self.convolution
-        if layer == 0 and self._is_gathered_beforehand:
+        if layer == 0 and self.is_gathered_beforehand:
             return Blocks(self.hidden, neighbors=False, own=True)
         return Blocks(
             self.hidden,
@@ -106,9 +107,14 @@ class Network:
         )
 
     @property
-    def _is_gathered_beforehand(self) -> bool:
+    def is_gathered_beforehand(self) -> bool:
         """Whether neighbours of the fixed features can be gathered once and for all."""
         return self.convolution.gather in ("symmetric", "mean") and not self.input_linear
+
+    @property
+    def hops(self) -> int:
+        """How many times neighbours are gathered after the features: how far off a node's edges still matter to it."""
+        return sum(self.blocks(layer).neighbors for layer in range(self.layers))
 
     def _own_weight(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
         """W', the sum of all that multiplies the node's own vector."""
@@ -134,7 +140,7 @@ class Network:
         """The fixed matrices of the first layer and the weights they multiply."""
         if self.input_linear:
             return [(inputs.features, parameters["input.weight"])]
-        if not self._is_gathered_beforehand:
+        if not self.is_gathered_beforehand:
             return [(inputs.features, self._weight(parameters, 0))]
         products = [(inputs.propagated, parameters[f"layers.0.{self.convolution.neighbors}"])]
         own = self._own_weight(parameters, 0)
@@ -179,14 +185,41 @@ class Network:
         dropout: Callable[[int], Dropout | None] = lambda layer: None,
     ) -> Tensor:
         """Class scores of every node, [R, N, C], from the projected features."""
-        x = projected + parameters["input.bias"][:, None] if self.input_linear else None
+        x = self.input(parameters, projected) if self.input_linear else None
         for number in range(self.layers):
-            z = projected if x is None else product(x, self._weight(parameters, number))
-            blocks = self._blocks(number)
-            graph = inputs.graph if blocks.neighbors else None
-            norm = self._norm(parameters, statistics, number)
-            x = finish_layer(z, blocks, graph, self._bias(parameters, number), norm, training, dropout(number))
+            z = projected if x is None else self.multiply(parameters, number, x)
+            graph = inputs.graph if self.blocks(number).neighbors else None
+            x = self.finish(parameters, statistics, number, z, graph, training, dropout(number))
         assert x is not None
+        return self.head(parameters, x)
+
+    # One layer at a time, for those who cannot hold all of them: the steps of `logits`.
+
+    def input(self, parameters: Mapping[str, Tensor], projected: Tensor) -> Tensor:
+        """The vectors that enter the first convolution, where a linear map stands before it."""
+        return projected + parameters["input.bias"][:, None]
+
+    def multiply(self, parameters: Mapping[str, Tensor], layer: int, x: Tensor) -> Tensor:
+        """A layer's product with the vectors of nodes, [R, nodes, columns]."""
+        return product(x, self._weight(parameters, layer))
+
+    def finish(
+        self,
+        parameters: Mapping[str, Tensor],
+        statistics: Mapping[str, Tensor],
+        layer: int,
+        z: Tensor,
+        graph: Csr | None,
+        training: bool = False,
+        dropout: Dropout | None = None,
+        everywhere: Tensor | None = None,
+    ) -> Tensor:
+        """What a layer makes of its product, see :func:`sharpen.kernels.layer.finish_layer`."""
+        bias, norm = self._bias(parameters, layer), self._norm(parameters, statistics, layer)
+        return finish_layer(z, self.blocks(layer), graph, bias, norm, training, dropout, everywhere)
+
+    def head(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """Class scores from the last layer's vectors."""
         return product(x, parameters["head.weight"]) + parameters["head.bias"][:, None]
 
     def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
