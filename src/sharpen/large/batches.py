@@ -20,7 +20,6 @@ batch make it smaller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -194,12 +193,3 @@ def make_batches(batching: Batching, parted: PartedGraph, hops: int) -> Batches:
     if batching.kind == "clusters":
         return ClusterBatches(parted, batching.size, batching.per_step)
     return NeighborBatches(parted, batching.size, batching.fanout, hops, batching.per_step)
-
-
-def steps(chosen: Sequence[np.ndarray], per_step: int) -> list[Sequence[np.ndarray]]:
-    """An epoch's batches, step by step.
-
-    >>> [len(step) for step in steps([np.arange(2)] * 6, per_step=2)]
-    [2, 2, 2]
-    """
-    return [chosen[first : first + per_step] for first in range(0, len(chosen), per_step)]
