@@ -1,6 +1,10 @@
-"""A small training for torchrun: several processes, or one, write what came out to a file. Run as a script."""
+"""A small training for torchrun: what came out goes to files. As a script it is one of several processes."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -9,7 +13,7 @@ from sharpen import Trial, train
 from sharpen.graph import Graph
 from sharpen.splits import class_balanced
 from sharpen.training import batched
-from sharpen.training.ranks import joined
+from sharpen.training.ranks import current_ranks, joined
 
 
 def ring_of_towns(nodes: int = 60) -> Graph:
@@ -37,38 +41,58 @@ def trials(epochs: int, **more) -> list[Trial]:
     return [Trial(lam=lam, epochs=epochs, seed=3, batching="clusters-12-2-2", **(shape | more)) for lam in (0.0, 0.5)]
 
 
-def main(out: str, checkpoints: str, die_after: int) -> None:
+class Stopped(BaseException):
+    """The job ends here, as if killed."""
+
+
+def stop() -> None:
+    """Ends a job that runs in the tests' own process."""
+    raise Stopped
+
+
+@contextmanager
+def stopping_at(epoch: int | None, end) -> Iterator[None]:
+    """Calls ``end`` at that epoch, before anything of it is done."""
+    original = batched.BatchedPopulation.epoch
+
+    def epoch_or_end(self):
+        if int(self.epoch_number) == epoch:
+            end()
+        original(self)
+
+    batched.BatchedPopulation.epoch = epoch_or_end
+    try:
+        yield
+    finally:
+        batched.BatchedPopulation.epoch = original
+
+
+def run(out: Path | None, checkpoints: Path | None, device: str = "cpu") -> None:
+    """Six epochs, from the checkpoint if there is one; everything that came out goes to a file."""
     graph = ring_of_towns()
     split = class_balanced(graph.y, per_class=3, val=15, test=20, seed=0)
-    if die_after:  # as a killed job would: in the middle, without a word
-        original = batched.BatchedPopulation.epoch
-
-        def epoch(self):
-            if int(self.epoch_number) == die_after:
-                import os
-
-                os._exit(9)
-            original(self)
-
-        batched.BatchedPopulation.epoch = epoch
-    with joined("cpu") as (ranks, device):
-        records = train(
-            graph,
-            trials(6),
-            splits=[split],
-            device=device,
-            precision="float64",
-            progress=False,
-            keep_weights=True,
-            checkpoints=None if checkpoints == "none" else checkpoints,
-        )
-        if ranks.writes:
-            arrays = {f"{r}/weights/{k}": v for r, record in enumerate(records) for k, v in record.weights.items()}
-            arrays |= {f"{r}/traces/{k}": v for r, record in enumerate(records) for k, v in record.traces.items()}
-            arrays |= {f"{r}/logits": record.logits for r, record in enumerate(records)}
-            np.savez(out, world=ranks.world, **arrays)
+    records = train(
+        graph,
+        trials(6),
+        splits=[split],
+        device=device,
+        precision="float64",
+        progress=False,
+        keep_weights=True,
+        checkpoints=checkpoints,
+    )
+    if out is not None and current_ranks().writes:
+        arrays = {f"{r}/weights/{k}": v for r, record in enumerate(records) for k, v in record.weights.items()}
+        arrays |= {f"{r}/traces/{k}": v for r, record in enumerate(records) for k, v in record.traces.items()}
+        arrays |= {f"{r}/logits": record.logits for r, record in enumerate(records)}
+        np.savez(out, world=current_ranks().world, **arrays)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    folder = Path(sys.argv[1])
+    with joined("cpu") as (_, device):
+        run(folder / "two.npz", None, device)
+        run(folder / "went-on-as-two.npz", folder / "stopped-as-one", device)
+        with stopping_at(3, lambda: os._exit(9)):  # as a killed process: in the middle, without a word
+            run(None, folder / "stopped-as-two", device)

@@ -16,6 +16,7 @@ from sharpen.splits import class_balanced
 from sharpen.training import batched, memory
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
+from tests.training import job
 from tests.training.job import ring_of_towns, trials
 
 GRAPH = ring_of_towns()
@@ -75,19 +76,6 @@ def test_logits_are_not_kept_unless_asked_for():
     assert to_frame([record])["batching"].tolist() == ["clusters-12-2-2"]
 
 
-def launch(out: Path, world: int, checkpoints: Path | str = "none", die_after: int = 0) -> int:
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")]),
-        "OMP_NUM_THREADS": "1",
-    }
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={world}"]
-    job = ["tests/training/job.py", str(out), str(checkpoints), str(die_after)]
-    root = Path(__file__).parents[2]
-    return subprocess.run(
-        [*start, *job], cwd=root, env=environment, capture_output=True, timeout=300, check=False
-    ).returncode
-
-
 def same(a, b):
     assert set(a.files) == set(b.files)
     for name in a.files:
@@ -99,19 +87,29 @@ def same(a, b):
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_two_processes_train_as_one_and_go_on_as_any_number(tmp_path):
-    """torchrun with 2 processes equals 1; killed with 2 after 3 epochs, the job goes on with 1, and the other way round."""
-    assert launch(tmp_path / "one.npz", 1) == 0
-    assert launch(tmp_path / "two.npz", 2) == 0
-    one, two = np.load(tmp_path / "one.npz"), np.load(tmp_path / "two.npz")
-    assert (one["world"], two["world"]) == (1, 2)
-    same(one, two)
-    for before, after in ((2, 1), (1, 2)):
-        kept = tmp_path / f"kept{before}"
-        assert launch(tmp_path / "never.npz", before, kept, die_after=3) != 0
-        assert not (tmp_path / "never.npz").exists()
-        assert [path.suffix for path in kept.iterdir()] == [".safetensors"]
-        assert launch(tmp_path / f"resumed{after}.npz", after, kept, die_after=0) == 0
-        same(one, np.load(tmp_path / f"resumed{after}.npz"))
+    """torchrun with 2 processes equals 1; stopped as 1 it goes on as 2; killed as 2 it goes on as 1."""
+    job.run(tmp_path / "one.npz", None)
+    with pytest.raises(job.Stopped), job.stopping_at(3, job.stop):
+        job.run(None, tmp_path / "stopped-as-one")
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    ended = subprocess.run(
+        [*start, str(root / "tests/training/job.py"), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode != 0, "its last part kills itself"
+    job.run(tmp_path / "went-on-as-one.npz", tmp_path / "stopped-as-two")
+    one = np.load(tmp_path / "one.npz")
+    for name, world in (("two", 2), ("went-on-as-two", 2), ("went-on-as-one", 1)):
+        assert (tmp_path / f"{name}.npz").exists(), ended.stderr.decode()[-2000:]
+        other = np.load(tmp_path / f"{name}.npz")
+        assert other["world"] == world
+        same(one, other)
+    assert [path.suffix for path in (tmp_path / "stopped-as-two").iterdir()] == [".safetensors"]
 
 
 def test_a_finished_checkpoint_trains_nothing_again(tmp_path, monkeypatch):
