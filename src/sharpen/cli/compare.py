@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +29,12 @@ AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
 FEWEST_PAIRS = 10
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser (by default the paper's for the dataset)")
+BatchingOption = Annotated[
+    str,
+    typer.Option(
+        help="auto (in batches if the whole graph does not fit in memory), full, clusters, neighbors; or exactly, as clusters-64-4."
+    ),
+]
 _of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpened runs")
 
 
@@ -60,6 +67,7 @@ def compare(
     ] = None,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    batching: BatchingOption = "auto",
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
@@ -97,13 +105,23 @@ def compare(
 
     With --lam auto, λ is the one with the best mean validation score over all
     pairs; test scores have no part in it.
+
+    A graph that does not fit in memory at once is taken in batches. Such runs
+    keep checkpoints in the output folder: the same command goes on where it was
+    stopped. `torchrun --nproc_per_node 4 -m sharpen compare ...` shares the
+    batches among four processes.
     """
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
+    import torch
+
     from sharpen.datasets import load_dataset
     from sharpen.evaluation import compare_lams
     from sharpen.report import headline, print_comparison
     from sharpen.training import train
     from sharpen.training.device import resolve_device
+    from sharpen.training.memory import choose_batching
+    from sharpen.training.ranks import joined
+    from sharpen.training.trials import network_of, resolve
 
     resolve_device(device)  # before anything that takes time
     plain = Trial(
@@ -129,16 +147,33 @@ def compare(
     pairs, notes = plan_pairs(loaded, wanted, seeds)
     folder = out or Path("sharpen-out") / f"compare-{loaded.name}-{model}"
     make_folder(folder)
-    variants = [plain, *(replace(sharp, lam=value) for value in lams)]
-    trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
-    if not quiet and not as_json:
-        typer.echo(f"Training {len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ ...", err=True)
-    start = time.perf_counter()
-    try:
-        records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
-    except KeyboardInterrupt:
-        typer.echo(f"Interrupted: nothing was written to {folder}.", err=True)
-        raise typer.Exit(130) from None
+    with joined(device) as (ranks, device):
+        talks = ranks.writes and not quiet and not as_json
+        trial = resolve(plain, loaded)
+        dtype = torch.float64 if precision == "float64" else torch.float32
+        cut, note = choose_batching(
+            batching, network_of(loaded.graph, trial), loaded.graph, resolve_device(device), dtype, ranks.world
+        )
+        notes += [f"{note[0].upper()}{note[1:]}."] if note else []
+        variants = [
+            replace(variant, batching=cut) for variant in (plain, *(replace(sharp, lam=value) for value in lams))
+        ]
+        trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
+        if talks:
+            typer.echo(f"Training {len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ ...", err=True)
+            if note:
+                typer.echo(note, err=True)
+        start = time.perf_counter()
+        try:
+            records = train(
+                loaded, trials, device=device, precision=precision, progress=talks, checkpoints=folder / "checkpoints"
+            )
+        except KeyboardInterrupt:
+            kept = "the same command goes on from its checkpoints" if cut else f"nothing was written to {folder}"
+            typer.echo(f"Interrupted: {kept}.", err=True)
+            raise typer.Exit(130) from None
+    if not ranks.writes:
+        return
     seconds = time.perf_counter() - start
 
     frame = to_frame(records)
@@ -169,6 +204,7 @@ def compare(
             "comparison.json": lambda path: path.write_bytes(text.encode()),
         },
     )
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     if as_json:
         typer.echo(text)
     elif quiet:

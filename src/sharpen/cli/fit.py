@@ -1,6 +1,7 @@
 """``sharpen fit``: two files in; labels, their confidence, and a model out."""
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sharpen.cli.compare import parse_lams
+from sharpen.cli.compare import BatchingOption, parse_lams
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS
 
@@ -70,6 +71,7 @@ def fit(
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    batching: BatchingOption = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and not how it comes about.")] = False,
@@ -98,6 +100,8 @@ def fit(
         if not (quiet or as_json):
             typer.echo(text, err=True)
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("fit searches in one process; start it without torchrun, which compare and recipes can use")
     resolve_device(device)
     if abstain is not None and not 0 <= abstain <= 1:
         raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
@@ -116,6 +120,7 @@ def fit(
         weight_decay=weight_decay,
         epochs=epochs,
         device=device,
+        batching=batching,
         seed=seed,
         progress=tell,
     )

@@ -135,7 +135,9 @@ def arrange(graph: Graph, parts: int) -> PartedGraph:
     """
     known = _ARRANGED.setdefault(graph, {})
     if parts not in known:
-        if isinstance(graph, StoredGraph):
+        if parts == 1:
+            known[parts] = _as_it_is(graph)
+        elif isinstance(graph, StoredGraph):
             folder = graph.folder / f"clusters-{parts}"
             if not folder.exists():
                 _write(folder, _renumbered(graph, parts))
@@ -143,6 +145,23 @@ def arrange(graph: Graph, parts: int) -> PartedGraph:
         else:
             known[parts] = _renumbered(graph, parts)
     return known[parts]
+
+
+def _as_it_is(graph: Graph) -> PartedGraph:
+    nodes, adjacency = graph.num_nodes, graph.adjacency
+    folder = graph.folder if isinstance(graph, StoredGraph) else None
+    whole = np.array([0, nodes])
+    return PartedGraph(
+        adjacency.rowptr.numpy(), adjacency.col.numpy(), _features(graph), np.arange(nodes), whole, folder
+    )
+
+
+def _features(graph: Graph) -> Any:
+    x = graph.x
+    if not graph.is_sparse:
+        return x.numpy()
+    parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return sp.csr_array(parts, shape=(x.shape[0], x.shape[1]))
 
 
 def _renumbered(graph: Graph, parts: int) -> PartedGraph:
@@ -168,14 +187,9 @@ def _renumbered(graph: Graph, parts: int) -> PartedGraph:
         matrix = sp.csr_array(block, shape=(len(nodes), len(order)))
         matrix.sort_indices()
         col[rowptr[chunk.start] : rowptr[chunk.stop]] = matrix.indices
-    if graph.is_sparse:
-        x = graph.x
-        values: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-        arranged.x = sp.csr_array(values, shape=(x.shape[0], x.shape[1]))[order]
-    elif parts == 1 or isinstance(graph, StoredGraph):
-        arranged.x = graph.x.numpy()  # stored features are renumbered as they are written
-    else:
-        arranged.x = graph.x.numpy()[order]
+    x = _features(graph)
+    # Dense features of a stored graph are renumbered on the way from file to file.
+    arranged.x = x if isinstance(graph, StoredGraph) and not graph.is_sparse else x[order]
     return arranged
 
 

@@ -105,8 +105,9 @@ def write_stored(
     features: int,
     class_names: tuple[str, ...],
     name: str,
+    x_file: Path | None = None,
 ) -> StoredGraph:
-    """The arrays of a graph as a folder that appears whole or not at all."""
+    """The arrays of a graph as a folder that appears whole or not at all; features may lie in a file already, which is moved."""
     where = Path(folder)
     if where.exists():
         raise InputError(f"{where} exists already; give a new folder")
@@ -116,6 +117,8 @@ def write_stored(
         made.mkdir()
         for key, array in arrays.items():
             np.save(made / f"{key}.npy", array)
+        if x_file is not None:
+            os.replace(x_file, made / "x.npy")
         about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
         (made / "graph.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
         os.replace(made, where)

@@ -80,6 +80,11 @@ def train(
     dataset = _as_dataset(data, splits)
     where = resolve_device(device)
     resolved = [resolve(trial, dataset) for trial in trials]
+    if current_ranks().world > 1 and any(trial.batching is None for trial in resolved):
+        raise InputError(
+            "several processes can share batches only, but a trial sees the whole graph at once; give it a batching, such as "
+            "clusters-64-4, or start one process"
+        )
     records: list[Record | None] = [None] * len(resolved)
     members: dict[tuple[object, ...], list[int]] = {}
     for index, trial in enumerate(resolved):
@@ -133,11 +138,6 @@ def resolve(trial: Trial, dataset: Dataset) -> Trial:
             )
         if dataset.metric == "roc-auc" and part != "train" and len(y[nodes].unique()) < 2:
             raise InputError(f"split {split.name!r} has one class only in {part}; ROC-AUC needs nodes of both")
-    if resolved.batching is None and current_ranks().world > 1:
-        raise InputError(
-            "several processes can share batches only, but a trial sees the whole graph at once; give it a batching, such as "
-            "clusters-64-4, or start one process"
-        )
     return resolved
 
 
