@@ -4,9 +4,9 @@
     python benchmarks/large.py --folder /tmp/graphs --out large.csv --largest 61859140
 
 Graphs of the kind of ogbn-products (25 edges per node, 100 features, 47 classes, 8 % labeled) are generated on disk and cut by
-METIS, each once. Every measurement is a process of its own: it opens the stored graph, trains, evaluates layer by layer, and reports
-its peak resident memory; mapped files that are in use count. Preparation is measured apart from it. On a shared machine, set
-OMP_NUM_THREADS to the cores that are yours.
+METIS, each once. Every measurement is a process of its own: it opens the stored graph, trains, evaluates layer by layer, and
+reports its peak resident memory; mapped files that are in use count. Preparation is measured apart from it. On a shared machine,
+set OMP_NUM_THREADS to the cores that are yours.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def main() -> None:
 
     size, rows = SIZES["ogbn-products"], []
     targets = [10 ** (exponent / 10) for exponent in range(50, 78, 5)]
-    targets = [t for t in targets if given.smallest <= t < 0.999 * given.largest] + [given.largest]
+    targets = [t for t in targets if given.smallest <= t < 0.3 * given.largest] + [given.largest]
     shape = f"{given.model} of {given.layers} layers, width {given.hidden}"
     print(f"{describe_device(resolve_device(given.device))}, torch {torch.__version__}, {given.precision}, {shape}")
     print(

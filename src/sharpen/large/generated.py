@@ -125,30 +125,31 @@ def _write(size: Size, folder: Path, name: str, seed: int) -> StoredGraph:
 def _edges(size: Size, community: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Each edge once, as smaller end · nodes + larger end, sorted."""
     order = np.argsort(community, kind="stable")
-    weight = rng.pareto(size.exponent, size.nodes)
     mean = 2 * size.edges / size.nodes
-    weight = np.minimum(weight * mean / weight.mean(), size.max_degree)[order]
-    ends = np.cumsum(weight)
-    begin = np.searchsorted(community[order], np.arange(community.max() + 1))
-    start = np.concatenate([[0.0], ends])[begin]
-    stop = np.append(start[1:], ends[-1])
+    weight = rng.pareto(size.exponent, size.nodes)
+    weight = np.minimum(1 + weight * (mean - 1) / weight.mean(), size.max_degree)[order]
+    # A hub has more edges than its community has nodes: the rest go elsewhere.
+    most = 0.3 * size.nodes / (community.max() + 1)
+    near = np.minimum(weight, most)
+    ends, near_ends = np.cumsum(weight), np.cumsum(near)
+    first = np.searchsorted(community[order], np.arange(community.max() + 2))
+    start, stop = (np.concatenate([[0.0], near_ends])[bounds] for bounds in (first[:-1], first[1:]))
     # Edges between communities meet the same class now and then, too.
-    inside = (size.homophily - 1 / size.classes) / (1 - 1 / size.classes)
-
-    def drawn(u: np.ndarray) -> np.ndarray:
-        return order[np.minimum(np.searchsorted(ends, u), size.nodes - 1)]
+    inside = (size.homophily - 1 / size.classes) / (1 - 1 / size.classes) * near / weight
 
     found = np.empty(0, dtype=np.int64)
     while len(found) < size.edges:
         keys = [found]
         missing = size.edges - len(found)
-        for first in range(0, round(1.02 * missing) + 100, _DRAWN_AT_ONCE):
-            count = min(_DRAWN_AT_ONCE, round(1.02 * missing) + 100 - first)
-            a = drawn(np.sort(rng.random(count) * ends[-1]))
-            low, high = start[community[a]], stop[community[a]]
-            elsewhere = rng.random(count) >= inside
-            low[elsewhere], high[elsewhere] = 0.0, ends[-1]
-            b = drawn(low + rng.random(count) * (high - low))
+        for begun in range(0, round(1.02 * missing) + 100, _DRAWN_AT_ONCE):
+            count = min(_DRAWN_AT_ONCE, round(1.02 * missing) + 100 - begun)
+            place = np.minimum(np.searchsorted(ends, np.sort(rng.random(count) * ends[-1])), size.nodes - 1)
+            at_home = rng.random(count) < inside[place]
+            a, home, u = order[place], community[order[place]], rng.random(count)
+            near_place = np.searchsorted(near_ends, start[home] + u * (stop[home] - start[home]))
+            far_place = np.searchsorted(ends, np.sort(rng.random(count)) * ends[-1])
+            rng.shuffle(far_place)
+            b = order[np.minimum(np.where(at_home, near_place, far_place), size.nodes - 1)]
             key = np.minimum(a, b) * np.int64(size.nodes) + np.maximum(a, b)
             keys.append(key[a != b])
         found = np.unique(np.concatenate(keys))
