@@ -132,7 +132,7 @@ def main() -> None:
 
     size, rows = SIZES["ogbn-products"], []
     targets = [10 ** (exponent / 10) for exponent in range(50, 78, 5)]
-    targets = [t for t in targets if given.smallest <= t < 0.3 * given.largest] + [given.largest]
+    targets = [t for t in targets if given.smallest <= t < 0.32 * given.largest] + [given.largest]
     shape = f"{given.model} of {given.layers} layers, width {given.hidden}"
     print(f"{describe_device(resolve_device(given.device))}, torch {torch.__version__}, {given.precision}, {shape}")
     print(

@@ -64,7 +64,7 @@ RECIPES: dict[str, Recipe] = {
             "ogbn-products",
             "ogbn-products",
             None,
-            "three layers of 256 as in OGB's examples; needs about 80 GB at once",
+            "three layers of 256 as in OGB's examples; needs about 50 GB at once",
             _PRODUCTS | {"lr": 0.003, "epochs": 500},
         ),
         Recipe(

@@ -23,7 +23,8 @@ from sharpen.kernels.loss import population_loss
 from sharpen.large.batches import Batch, make_batches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
-from sharpen.large.parted import arrange
+from sharpen.large.parted import PartedGraph, arrange
+from sharpen.large.stored import StoredGraph
 from sharpen.models import Network
 from sharpen.splits import Split
 from sharpen.training.members import Members, Results
@@ -64,10 +65,11 @@ class BatchedPopulation(Members):
                 f"them; give at least {self.ranks.world}, as a last number: {batching.name.rsplit('-', batching.per_step > 1)[0]}"
                 f"-{self.ranks.world}"
             )
-        if self.ranks.writes:  # the first process arranges a stored graph, the others find it
-            self.parted = arrange(graph, batching.parts or 1)
+        # What is kept on disk is made by one process and found by the others; what is in memory, each makes for itself.
+        if self.ranks.writes or not isinstance(graph, StoredGraph):
+            self._prepare(network, graph, batching, dtype)
         self.ranks.wait()
-        self.parted = arrange(graph, batching.parts or 1)
+        self.parted = self._prepare(network, graph, batching, dtype)
         self.batching, self.batches = batching, make_batches(batching, self.parted, network.hops)
         place = np.empty(self.parted.num_nodes, dtype=np.int64)
         place[self.parted.order] = np.arange(self.parted.num_nodes)
@@ -77,6 +79,13 @@ class BatchedPopulation(Members):
         y = graph.y[torch.from_numpy(np.asarray(self.parted.order))].to(device)
         super().__init__(network, y, metric, trials, [renumbered[id(split)] for split in splits], dtype, True)
         self.device, self.dtype, self._place, self._keep_logits = device, dtype, place, keep_logits
+
+    @staticmethod
+    def _prepare(network: Network, graph: Graph, batching: Batching, dtype: torch.dtype) -> PartedGraph:
+        parted = arrange(graph, batching.parts or 1)
+        if network.is_gathered_beforehand:
+            parted.propagated(network.convolution.gather, dtype)
+        return parted
 
     def epoch(self) -> None:
         """A step for every few batches, until all nodes were met once; then one evaluation."""
@@ -137,7 +146,7 @@ class BatchedPopulation(Members):
         core = torch.from_numpy(batch.nodes[: batch.core]).to(self.device)
         labeled, unlabeled = (weight[:, core] / batch.probability for weight in (self.labeled, self.unlabeled))
         return population_loss(
-            logits[:, : batch.core],
+            logits[:, : batch.core].contiguous(),
             self.y[core],
             labeled,
             unlabeled,
