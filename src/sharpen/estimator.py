@@ -53,7 +53,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         seed: Of folds, first weights and dropout.
         progress: Is given a line of text now and then, such as ``print``.
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON), ``curves_`` (traces of the runs that were
+    chosen, and of the same model without sharpening).
 
     >>> import networkx
     >>> club = networkx.karate_club_graph()
@@ -138,6 +139,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
+        self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         return self
 
@@ -212,7 +214,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
-        classifier._fitted, classifier.report_ = fitted, fitted.report
+        classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 

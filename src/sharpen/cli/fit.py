@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,18 +72,21 @@ def fit(
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and not how it comes about.")] = False,
 ) -> None:
     """Label the unlabeled nodes of a graph of your own.
 
     Learns from the labels in NODES, chooses model and λ by labels held out in turn, and writes predictions.csv (or .parquet),
-    model.safetensors (for `sharpen predict`) and summary.json into the output folder.
+    model.safetensors (for `sharpen predict`), summary.json and page.html (everything to look at, in one file) into the output
+    folder.
     """
     from sharpen.cli.outputs import output_folder, write_together
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
     from sharpen.report.fit import expectation, fit_lines
+    from sharpen.report.page import fit_page, write_page
     from sharpen.tables import (
         Columns,
         FeatureEncoder,
@@ -93,6 +97,7 @@ def fit(
         write_predictions,
     )
     from sharpen.training.device import resolve_device
+    from sharpen.training.trials import versions
 
     def tell(text: str) -> None:
         if not (quiet or as_json):
@@ -155,20 +160,31 @@ def fit(
         }
         text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
         extra = {"encoder": encoder.to_json(), "columns": _saved_columns(columns, tables.label_column)}
-        write_together(
-            folder,
-            {
-                name: lambda path: write_predictions(path, frame),
-                "model.safetensors": lambda path: classifier.save(path, extra),
-                "summary.json": lambda path: path.write_text(text, encoding="utf-8"),
-            },
-        )
+        files: dict[str, Callable[[Path], object]] = {
+            name: lambda path: write_predictions(path, frame),
+            "model.safetensors": lambda path: classifier.save(path, extra),
+            "summary.json": lambda path: path.write_text(text, encoding="utf-8"),
+        }
+        if page:
+            shown = fit_page(
+                summary,
+                graph,
+                tables.ids,
+                probabilities,
+                name=nodes.name,
+                curves=classifier.curves_,
+                versions=versions(),
+            )
+            files["page.html"] = partial(write_page, shown)
+        write_together(folder, files)
     if as_json:
         typer.echo(text)
         return
     for line in fit_lines(summary):
         typer.echo(line)
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
+    if page:
+        typer.echo(f"To look at it, open {folder / 'page.html'}")
 
 
 def _auto_or_numbers(text: str) -> str | tuple[float, ...]:

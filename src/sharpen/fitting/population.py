@@ -51,7 +51,8 @@ class PopulationBackbone:
         members: list[Member] = []
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
-            members += judged(graph, job, record.logits, record.weights, record.best_epoch, record.status == "ok")
+            ok = record.status == "ok"
+            members += judged(graph, job, record.logits, record.weights, record.best_epoch, ok, record.traces)
         return members
 
     def logits(

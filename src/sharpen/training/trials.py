@@ -197,7 +197,7 @@ def _train_population(
             seconds=seconds,
             device="",
             precision="",
-            versions=_versions(),
+            versions=versions(),
             traces={name: results.traces[k, :, r].copy() for k, name in enumerate(TRACES)},
             logits=results.logits[r],
             weights={name: weight[r].copy() for name, weight in results.weights.items()},
@@ -207,7 +207,12 @@ def _train_population(
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of this package and of what it stands on, by name.
+
+    >>> versions()["torch"] == torch.__version__
+    True
+    """
     try:
         own = version("graph-sharpen")
     except PackageNotFoundError:  # run from a source tree
