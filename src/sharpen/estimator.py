@@ -51,7 +51,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         seed: Of folds, first weights and dropout.
-        progress: Is given a line of text now and then, such as ``print``.
+        progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
     After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON), ``curves_`` (traces of the runs that were
     chosen, and of the same model without sharpening).
@@ -228,4 +228,4 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         Trial(**settings)  # names what cannot be
         if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
             return ModuleBackbone(self.model, settings, self.device)
-        return PopulationBackbone(settings, self.device)
+        return PopulationBackbone(settings, self.device, progress=self.progress is not None)

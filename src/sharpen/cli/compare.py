@@ -15,6 +15,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
@@ -31,18 +32,12 @@ _of_model = partial(typer.Option, rich_help_panel="Model and optimiser (by defau
 _of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpened runs")
 
 
-def _dataset_names() -> list[str]:
-    from sharpen.datasets import list_datasets
-
-    return [info.name for info in list_datasets()]
-
-
 def compare(
     dataset: Annotated[
-        str, typer.Argument(help="One of `sharpen datasets`.", autocompletion=_dataset_names)
+        str, typer.Argument(help="One of `sharpen datasets`.", autocompletion=offer(*DATASETS))
     ] = "digits",
     *,
-    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".", autocompletion=lambda: list(MODELS))] = "gcn",
+    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".", autocompletion=offer(*MODELS))] = "gcn",
     lam: Annotated[
         str | None,
         typer.Option(
@@ -58,8 +53,12 @@ def compare(
         int | None,
         typer.Option(help="How many seeds on each split.", show_default=f"1; paper: enough for {FEWEST_PAIRS} pairs"),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    device: Annotated[
+        str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))
+    ] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="float32, tf32 (on GPUs), float64.", autocompletion=offer(*PRECISIONS))
+    ] = "float32",
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
@@ -73,7 +72,7 @@ def compare(
     layers: Annotated[int | None, _of_model(help="Number of layers.")] = None,
     hidden: Annotated[int | None, _of_model(help="Width of the layers.")] = None,
     dropout: Annotated[float | None, _of_model(help="Share of activations set to zero.")] = None,
-    norm: Annotated[str | None, _of_model(help=", ".join(NORMS) + ".")] = None,
+    norm: Annotated[str | None, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))] = None,
     residual: Annotated[bool | None, _of_model("--residual/--no-residual", help="Linear shortcuts.")] = None,
     input_linear: Annotated[
         bool | None, _of_model("--input-linear/--no-input-linear", help="A linear layer before the convolutions.")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from sharpen.cli.compare import parse_lams
+from sharpen.cli.completion import DEVICES, METRICS, offer
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS
 
@@ -43,12 +44,21 @@ def fit(
         str | None, _of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
     ] = None,
     ignore: Annotated[str | None, _of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
-    model: Annotated[str, typer.Option(help=f"auto; {', '.join(MODELS)}; or several, as gcn,sage.")] = "auto",
+    model: Annotated[
+        str,
+        typer.Option(
+            help=f"auto; {', '.join(MODELS)}; or several, as gcn,sage.", autocompletion=offer("auto", *MODELS)
+        ),
+    ] = "auto",
     lam: Annotated[str, typer.Option(help="λ: auto; a number; or several to choose from, as 0.1,0.25.")] = "auto",
     balance: Annotated[str, typer.Option(help="auto (none, and as much as λ); a number; or several.")] = "auto",
     budget: Annotated[float, typer.Option(help="Minutes that the search may take.")] = 2.0,
     metric: Annotated[
-        str, typer.Option(help="What to choose by: accuracy, or balanced-accuracy, in which rare classes count alike.")
+        str,
+        typer.Option(
+            help="What to choose by: accuracy, or balanced-accuracy, in which rare classes count alike.",
+            autocompletion=offer(*METRICS),
+        ),
     ] = "accuracy",
     ensemble: Annotated[
         bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together.")
@@ -66,11 +76,13 @@ def fit(
     layers: Annotated[int, _of_model(help="Number of layers.")] = 2,
     hidden: Annotated[int, _of_model(help="Width of the layers.")] = 64,
     dropout: Annotated[float, _of_model(help="Share of activations set to zero.")] = 0.5,
-    norm: Annotated[str, _of_model(help=", ".join(NORMS) + ".")] = "none",
+    norm: Annotated[str, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))] = "none",
     lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))
+    ] = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
@@ -122,7 +134,7 @@ def fit(
         epochs=epochs,
         device=device,
         seed=seed,
-        progress=tell,
+        progress=None if quiet or as_json else tell,
     )
     start = time.perf_counter()
     columns = Columns(id_column, label, source, target, weight, _names(features), _names(ignore) or ())

@@ -66,7 +66,7 @@ def fit_page(
         section(
             "What was tried",
             _candidates(summary),
-            text="By the share of held-out labels that each got right.",
+            text="The best of the first round are run again on more folds, and of those the best is used.",
             half=True,
         ),
         nodes_section(
@@ -144,7 +144,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         own = sorted((lam, candidate) for (of, lam), candidate in best.items() if of == model)
         label, color = _MODELS.get(model, (model, "blue"))
         scores = [100 * candidate["score"] for _, candidate in own]
-        notes = [str(candidate["name"]) for _, candidate in own]
+        notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
         curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))
     chosen = summary["chosen"][0]["lam"]
     chart = lines(
@@ -197,6 +197,7 @@ def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "sort": 1,
         "down": True,
+        "rows": 8,
         "things": "candidates",
         "search": "Search candidates",
         "wide": True,

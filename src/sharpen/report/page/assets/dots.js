@@ -2,7 +2,7 @@
 
 function dotsChart(host, spec) {
   const radius = spec.rows.length > 4 ? 3.5 : 4.5;
-  const strip = spec.rows.length > 4 ? 56 : spec.rows.length > 1 ? 84 : 150;
+  const strip = spec.rows.length > 4 ? 56 : spec.rows.length > 1 ? 96 : 200;
   const surface = draw("svg", { class: "plot", role: "img", tabindex: 0, "aria-label": `${spec.title}. ${spec.rows.map((row) => `${row.name}: ${row.text}`).join(". ")}` });
   host.append(surface);
   let dots = [];

@@ -6,7 +6,7 @@ function matrixChart(host, spec) {
     const total = row.reduce((sum, count) => sum + count, 0);
     return row.map((count) => (total ? count / total : 0));
   });
-  const long = Math.max(...names.map((name) => name.length)) > 3;
+  const long = Math.max(...names.map((name) => name.length)) > (names.length <= 4 ? 9 : 3);
   const dense = names.length > 16;
   const head = el("tr", {}, el("td", { class: "corner" }, "true ↓", el("br"), "taken for →"));
   for (const name of names) head.append(el("th", { scope: "col", class: long || dense ? "turned" : null, title: name }, el("span", {}, name)));
@@ -31,6 +31,6 @@ function matrixChart(host, spec) {
     });
     body.append(row);
   });
-  const table = el("table", { class: `matrix${dense ? " dense" : ""}`, "aria-label": "Rows: true class. Columns: predicted class." }, el("thead", {}, head), body);
+  const table = el("table", { class: `matrix${dense ? " dense" : names.length <= 4 ? " roomy" : ""}`, "aria-label": "Rows: true class. Columns: predicted class." }, el("thead", {}, head), body);
   host.append(el("div", { class: "scroll" }, table));
 }

@@ -7,6 +7,7 @@ function networkView(host, spec, table) {
   const layer = draw("g");
   const halo = draw("circle", { class: "ring", r: 12, visibility: "hidden" });
   surface.append(edges, layer, halo);
+  edges.style.opacity = spec.source.length > 1000 ? 0.22 : 0.45;
   const radius = spec.unsure.map((value) => 2.6 + 5.2 * value);
   // The largest lie lowest, so that none is hidden by another.
   const order = Array.from({ length: n }, (_, i) => i).sort((a, b) => radius[b] - radius[a]);

@@ -1,7 +1,5 @@
 // A table that can be sorted by any column and searched in all of them.
 
-const PAGE = 25;
-
 function textOf(column, row) {
   const value = column.values[row];
   if (column.names) return value === null || value < 0 ? "" : column.names[value];
@@ -24,7 +22,8 @@ function tableView(host, spec, onpick) {
   const words = columns.filter((column) => column.kind !== "number");
   const haystack = Array.from({ length }, (_, row) => words.map((column) => textOf(column, row)).join("\u0000").toLowerCase());
   let order = { column: spec.sort ?? 0, down: spec.down ?? false };
-  let limit = PAGE;
+  const first = spec.rows ?? 25;
+  let limit = first;
   let rows = [];
 
   const search = el("input", { type: "search", placeholder: spec.search ?? "Search", "aria-label": spec.search ?? "Search" });
@@ -34,7 +33,7 @@ function tableView(host, spec, onpick) {
     const button = el("button", { type: "button" }, column.name);
     button.addEventListener("click", () => {
       order = { column: index, down: order.column === index ? !order.down : false };
-      limit = PAGE;
+      limit = first;
       refresh();
     });
     return el("th", { scope: "col", class: column.kind === "number" ? "right" : null }, button);
@@ -74,11 +73,11 @@ function tableView(host, spec, onpick) {
   }
 
   search.addEventListener("input", () => {
-    limit = PAGE;
+    limit = first;
     refresh();
   });
   more.addEventListener("click", () => {
-    limit += 4 * PAGE;
+    limit += 100;
     show();
   });
   const table = el("table", { class: "rows" }, el("thead", {}, el("tr", {}, ...heads)), body);
