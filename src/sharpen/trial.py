@@ -22,7 +22,7 @@ MODELS = ("mlp", "gcn", "sage", "gat")
 NORMS = ("none", "layer", "batch")
 _TYPES: dict[str, type] = {
     **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
-    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "q", "balance"), float),
+    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
     **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
 }
 
@@ -41,6 +41,7 @@ class Trial:
         lr, weight_decay, epochs: The optimisation: Adam, full batch, a fixed number of epochs.
         lam: λ, the weight of the uncertainty of unlabeled predictions. 0 is plain training.
         lam_labeled: The weight of the uncertainty of labeled predictions; by default −λ.
+        lam_max: If given, λ is learned during training, between 0 and this; ``lam`` is then 0 and has no meaning.
         q: The order of the Tsallis entropy; 2 is Gini, 1 is Shannon.
         balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded.
         sharpen_val: Whether validation nodes count among the sharpened; test-only sharpening leaves them out, normaliser kept.
@@ -64,6 +65,7 @@ class Trial:
     epochs: int | None = None
     lam: float = 0.0
     lam_labeled: float | None = None
+    lam_max: float | None = None
     q: float = 2.0
     balance: float = 0.0
     sharpen_val: bool = True
@@ -77,7 +79,7 @@ class Trial:
             value = getattr(self, name)
             if value is not None and (int(value) != value or value < least):
                 raise InputError(f"{name} is {value}; give a whole number of at least {least}")
-        for name in ("lr", "weight_decay", "lam", "lam_labeled", "q", "balance", "dropout"):
+        for name in ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise InputError(f"{name} is {value}; give a finite number")
@@ -87,6 +89,8 @@ class Trial:
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise InputError(f"{name} is {value}; give a number of at least 0")
+        if self.lam_max is not None and self.lam_max <= 0:
+            raise InputError(f"lam_max is {self.lam_max}; give a number above 0, such as 1")
         if self.q <= 0:
             raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
