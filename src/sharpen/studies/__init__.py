@@ -1,5 +1,6 @@
 """Studies: declared sets of trials, where their records live, and what runs them."""
 
+from sharpen.studies.outcome import Outcome, outcome
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import PROTOCOLS, runs
 from sharpen.studies.spec import Contrast, Study, Variant, list_studies, load_study
@@ -9,10 +10,12 @@ __all__ = [
     "Cell",
     "CellPlan",
     "Contrast",
+    "Outcome",
     "Study",
     "Variant",
     "list_studies",
     "load_study",
+    "outcome",
     "plan",
     "runs",
 ]
