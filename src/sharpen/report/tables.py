@@ -72,6 +72,7 @@ class Gain:
         interval: its two ends; None where there are too few pairs.
         n: over so many pairs.
         tell_n: whether the line says n.
+        decimals: two for points; more for what is not in percent.
 
     >>> Gain(1.2, (0.31, 2.09), 5).line()
     Line(text='+1.20 [+0.31, +2.09] (n = 5)', bold=True, muted=False)
@@ -81,6 +82,7 @@ class Gain:
     interval: tuple[float, float] | None
     n: int | None = None
     tell_n: bool = True
+    decimals: int = 2
 
     @property
     def sure(self) -> bool:
@@ -88,9 +90,10 @@ class Gain:
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
 
     def line(self) -> Line:
-        text = signed(self.difference)
+        text = signed(self.difference, self.decimals)
         if self.interval is not None:
-            text += f" [{signed(self.interval[0])}, {signed(self.interval[1])}]"
+            low, high = (signed(end, self.decimals) for end in self.interval)
+            text += f" [{low}, {high}]"
         return Line(text + _n(self.n, self.tell_n), bold=self.sure)
 
     def fields(self) -> Mapping[str, object]:
@@ -99,24 +102,68 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """Two ends of a difference, in points.
+
+    >>> Interval(-0.5, 1).line().text
+    '[−0.50, +1.00]'
+    """
+
+    low: float
+    high: float
+
+    def line(self) -> Line:
+        return Line(f"[{signed(self.low)}, {signed(self.high)}]")
+
+    def fields(self) -> Mapping[str, object]:
+        return {"low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
 class Quoted:
-    """A number of someone else's: a score, or a difference if ``difference`` says so.
+    """A number of someone else's: a score, with its gain where that is given, or a difference if ``difference`` says so.
 
     >>> Quoted("paper", 84.54, 0.86).line().text, Quoted("paper", -3.8, 0.97, difference=True).line().text
     ('paper 84.54 ± 0.86', 'paper −3.80 ± 0.97')
+    >>> Quoted("paper", 85.74, 0.54, gain=1.2).line().text
+    'paper 85.74 ± 0.54, +1.20'
     """
 
     source: str
     value: float
     sd: float | None = None
     difference: bool = False
+    gain: float | None = None
 
     def line(self) -> Line:
-        text = (signed if self.difference else number)(self.value)
-        return Line(f"{self.source} {text}{_spread(self.sd)}".strip(), muted=True)
+        text = (signed if self.difference else number)(self.value) + _spread(self.sd)
+        if self.gain is not None:
+            text += f", {signed(self.gain)}"
+        return Line(f"{self.source} {text}".strip(), muted=True)
 
     def fields(self) -> Mapping[str, object]:
-        return {"": self.value, "sd": self.sd}
+        return {"": self.value, "sd": self.sd} | ({} if self.gain is None else {"gain": self.gain})
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A score and its rank among others; bold if it is ours.
+
+    >>> Ranked(85.74, 0.54, 2, ours=True).line().text
+    '85.74 ± 0.54 (2nd)'
+    """
+
+    mean: float
+    sd: float | None
+    rank: int
+    ours: bool = False
+
+    def line(self) -> Line:
+        ending = {1: "st", 2: "nd", 3: "rd"}.get(self.rank % 10 if self.rank not in (11, 12, 13) else 0, "th")
+        return Line(f"{number(self.mean)}{_spread(self.sd)} ({self.rank}{ending})", bold=self.ours)
+
+    def fields(self) -> Mapping[str, object]:
+        return {"mean": self.mean, "sd": self.sd, "rank": self.rank}
 
 
 @dataclass(frozen=True)
@@ -161,21 +208,41 @@ class Chance:
 
 @dataclass(frozen=True)
 class Text:
-    """Plain words.
+    """Plain words; in CSV their key, where a program knows them by another name.
 
-    >>> Text("Cora").line().text
+    >>> Text("Cora", key="cora").line().text
     'Cora'
     """
 
     text: str
     bold: bool = False
     muted: bool = False
+    key: str | None = None
 
     def line(self) -> Line:
         return Line(self.text, bold=self.bold, muted=self.muted)
 
     def fields(self) -> Mapping[str, object]:
-        return {"": self.text}
+        return {"": self.text if self.key is None else self.key}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What validation chose, and with which mean validation score, in percent.
+
+    >>> Choice("ts-0.35", lam=0.35, val=84.2).line().text
+    'λ = 0.35'
+    """
+
+    variant: str
+    lam: float | None = None
+    val: float | None = None
+
+    def line(self) -> Line:
+        return Line(self.variant if self.lam is None else f"λ = {self.lam:g}".replace("-", "−"))
+
+    def fields(self) -> Mapping[str, object]:
+        return {"": self.variant, "lam": self.lam, "val": self.val}
 
 
 @dataclass(frozen=True)

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.evaluation import paired_difference
 from sharpen.report.figures.style import MARKERS, caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title
-from sharpen.studies.outcome import CellOutcome, Outcome, Side, scores_of_pairs
+from sharpen.studies.steps import Step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-class Step(NamedTuple):
-    """One variant that moves settings of the baseline: how far, and what it gains, in points."""
-
-    x: float
-    y: float
-    gain: float
-    interval: tuple[float, float] | None
-    chosen: bool
+Cell = tuple[str, str]
 
 
 @styled
-def offset_figure(outcome: Outcome) -> Figure:
-    """The gain of moving both weights by δ, one panel per dataset, one line per model.
+def offset_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
+    """The gain of moving both weights by δ, one panel per dataset, one mark per model.
 
     Args:
-        outcome: of a study whose variants are (λ + δ, −λ + δ) around its baseline, such as ``offset``.
+        found: by cell, as :func:`sharpen.studies.steps.offset_steps` gives them.
+
+    >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
+    >>> len(offset_figure({("cora", "gcn"): steps}).axes)
+    1
     """
     from matplotlib.lines import Line2D
 
-    found = {(cell.dataset, cell.model): steps for cell in outcome.cells if (steps := _offsets(cell, outcome))}
-    _some(found, outcome)
+    _some(found)
     datasets = list(dict.fromkeys(dataset for dataset, _ in found))
     models = list(dict.fromkeys(model for _, model in found))
     columns = min(4, len(datasets))
@@ -86,14 +80,17 @@ def offset_figure(outcome: Outcome) -> Figure:
 
 
 @styled
-def retune_figure(outcome: Outcome) -> Figure:
+def retune_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
     """The gain of every learning rate and dropout around the setting, one small map per cell.
 
     Args:
-        outcome: of a study whose variants change learning rate and dropout of its baseline, such as ``retune``.
+        found: by cell, as :func:`sharpen.studies.steps.retune_steps` gives them.
+
+    >>> steps = [Step(x, y, x * y, None, chosen=x == 2 and y == 0) for x in (0.5, 1.0, 2.0) for y in (-0.1, 0.0, 0.1)]
+    >>> len(retune_figure({("cora", "gcn"): steps}).axes)  # the map and its colours
+    2
     """
-    found = {(cell.dataset, cell.model): steps for cell in outcome.cells if (steps := _retunings(cell, outcome))}
-    _some(found, outcome)
+    _some(found)
     datasets = list(dict.fromkeys(dataset for dataset, _ in found))
     models = list(dict.fromkeys(model for _, model in found))
     figure = new_figure(2.3 * len(models) + 1.6, 1.75 * len(datasets) + 1.2)
@@ -144,60 +141,10 @@ def retune_figure(outcome: Outcome) -> Figure:
     return figure
 
 
-def _offsets(cell: CellOutcome, outcome: Outcome) -> list[Step]:
-    """Variants that move both weights by the same amount."""
-    steps = []
-    for side, baseline, chosen in _sides(cell, outcome):
-        own, base = side.trial, baseline.trial
-        assert own is not None
-        assert base is not None
-        delta = round(own.lam - base.lam, 9)
-        if replace(own, lam=base.lam, lam_labeled=base.lam_labeled) != base:
-            continue
-        if abs((own.lam_labeled or 0) - (base.lam_labeled or 0) - delta) < 1e-9:
-            steps.append(_step(delta, 0.0, side, baseline, chosen))
-    return [step for step in steps if step is not None] if len(steps) > 1 else []
-
-
-def _retunings(cell: CellOutcome, outcome: Outcome) -> list[Step]:
-    """Variants that change learning rate and dropout, and nothing else."""
-    steps = []
-    for side, baseline, chosen in _sides(cell, outcome):
-        own, base = side.trial, baseline.trial
-        assert own is not None
-        assert base is not None
-        if replace(own, lr=base.lr, dropout=base.dropout) == base:
-            x = round((own.lr or 0) / (base.lr or 1), 6)
-            y = round((own.dropout or 0) - (base.dropout or 0), 6)
-            steps.append(_step(x, y, side, baseline, chosen))
-    return [step for step in steps if step is not None] if len(steps) > 1 else []
-
-
-def _sides(cell: CellOutcome, outcome: Outcome) -> list[tuple[Side, Side, bool]]:
-    """Every variant with runs beside the baseline, and whether validation chose it."""
-    baseline = cell.sides.get(outcome.study.baseline or "")
-    if baseline is None or not baseline.n:
-        return []
-    chosen = {cell.sides[name].trial for name in outcome.study.choose}
-    return [
-        (cell.sides[name], baseline, cell.sides[name].trial in chosen)
-        for name in outcome.study.variants
-        if cell.sides[name].n and cell.sides[name].trial is not None
-    ]
-
-
-def _step(x: float, y: float, side: Side, baseline: Side, chosen: bool) -> Step | None:
-    a, b, _ = scores_of_pairs(side, baseline)
-    if not a:
-        return None
-    difference = paired_difference(a, b, resamples=0)
-    return Step(x, y, difference.difference, difference.t_interval, chosen)
-
-
 def _times(x: float) -> str:
     return {0.25: "¼", 0.5: "½"}.get(x, f"{x:g}")
 
 
-def _some(found: object, outcome: Outcome) -> None:
+def _some(found: Mapping[Cell, Sequence[Step]]) -> None:
     if not found:
-        raise InputError(f"study {outcome.study.name!r} has no such variants with runs yet; see sharpen study status")
+        raise InputError("no cell has runs around its setting yet; run the study first, see sharpen study status")
