@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from sharpen.report import figures
 from sharpen.report.names import dataset_title
 from sharpen.report.study_tables import (
@@ -17,6 +15,7 @@ from sharpen.report.study_tables import (
     dynamics_table,
     gain_grid,
     lambda_table,
+    ranking_data,
     ranking_table,
     score_grid,
 )
@@ -30,7 +29,7 @@ from sharpen.report.study_text import (
 )
 from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, to_latex, to_markdown
 from sharpen.studies.curves import Curve, lambda_curves
-from sharpen.studies.dynamics import Dynamics, dynamics
+from sharpen.studies.dynamics import Dynamics, Traces, dynamics
 from sharpen.studies.outcome import Outcome
 from sharpen.studies.ranking import Ranking, rankings
 from sharpen.studies.spec import Study
@@ -71,13 +70,14 @@ class Sheet:
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict, repr=False)
 
 
-def study_sheet(outcome: Outcome, traces: pd.DataFrame | None = None) -> Sheet:
+def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     """The report of a study that has trials of its own.
 
     Args:
         outcome: what its records say.
         traces: of its runs, where they were kept.
 
+    >>> import pandas as pd
     >>> from sharpen.studies import load_study, outcome
     >>> sheet = study_sheet(outcome(load_study("universal"), "paper", pd.DataFrame()))
     >>> sheet.name, sheet.findings[0]
@@ -123,6 +123,7 @@ def study_sheet(outcome: Outcome, traces: pd.DataFrame | None = None) -> Sheet:
 def comparison_sheet(study: Study, main: Outcome) -> Sheet:
     """The report of a study that ranks the scores of another one among published ones.
 
+    >>> import pandas as pd
     >>> from sharpen.studies import load_study, outcome
     >>> sheet = comparison_sheet(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))
     >>> sheet.findings
@@ -146,7 +147,7 @@ def comparison_sheet(study: Study, main: Outcome) -> Sheet:
         protocol=main.protocol,
         findings=tuple(_rank_sentences(found)),
         tables=tuple(tables),
-        data=ranking_table(found, study.title),
+        data=ranking_data(found),
         cost=f"it has no runs of its own; it reads those of {main.study.name}.",
         provenance=provenance_sentence(main.provenance),
         progress=f"reads {main.study.name}",
@@ -161,6 +162,7 @@ def sheet_markdown(sheet: Sheet, figure_folder: str | None = None) -> str:
         sheet: what to write.
         figure_folder: where its figures are, seen from the page; None if they were not drawn.
 
+    >>> import pandas as pd
     >>> from sharpen.studies import load_study, outcome
     >>> page = sheet_markdown(study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame())))
     >>> page.splitlines()[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -126,7 +127,7 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     always = ("dataset", "model", *(("comparison",) if len(wanted) > 1 else ()), "against", "variant", "gain")
     kept = [name for name in _DETAILS if name in always or any(row.get(name) is not None for row in rows)]
     if len(wanted) == 1:
-        kept.remove("comparison")
+        kept = [name for name in kept if name != "comparison"]
     notes = [
         READING,
         "Holm: corrected over the cells of the table, one comparison at a time. Wilcoxon: signed-rank test of the "
@@ -209,7 +210,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
     >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
     >>> [value.text for value in table.rows[-1][1]]
-    ['+2.00 [+2.00, +2.00]', '1 gains, 0 lose of 1']
+    ['+2.00 [+2.00, +2.00]', '1 up, 0 down of 1']
     """
     bands = {band.model: band for band in glass_bands(curves)}
     rows: list[tuple[Place, ...]] = []
@@ -218,7 +219,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
         for model, band in bands.items():
             at = [i for i, value in enumerate(band.lams) if abs(value - lam) < 1e-9]
             if not at:
-                places.append(None)
+                places.append(Reason("not run for every dataset"))
                 continue
             median, lower, upper = (values[at[0]] for values in (band.median, band.lower, band.upper))
             points = [curve.at(lam) for curve in curves if curve.model == model]
@@ -227,13 +228,10 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
             places.append(
                 (
                     Text(Gain(median, (lower, upper), tell_n=False).line().text),
-                    Text(
-                        f"{gains} gain{'s' * (gains == 1)}, {losses} lose{'s' * (losses == 1)} of {len(intervals)}",
-                        muted=True,
-                    ),
+                    Text(f"{gains} up, {losses} down of {len(intervals)}", muted=True),
                 )
             )
-        if any(place is not None for place in places[1:]):
+        if not all(isinstance(place, Reason) for place in places[1:]):
             rows.append(tuple(places))
     return Table(
         title=title,
@@ -331,6 +329,30 @@ def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
     )
 
 
+def ranking_data(rankings: Sequence[Ranking]) -> Table:
+    """The same, one row per method and dataset; what CSV files hold.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> data = ranking_data([Ranking("cora", (Entry("Other", 85.0, 0.5, ours=False, rank=1),))])
+    >>> [column.key for column in data.columns]
+    ['dataset', 'method', 'ours', 'score', 'rank', 'paper']
+    """
+    keys = ("dataset", "method", "ours", "score", "rank", "paper")
+    rows: list[tuple[Place, ...]] = [
+        (
+            ranking.dataset,
+            entry.method,
+            "yes" if entry.ours else "no",
+            Reason(entry.reason or "no score") if entry.mean is None else Score(entry.mean, entry.sd, entry.n),
+            None if entry.rank is None else str(entry.rank),
+            None if entry.paper is None else Quoted("", entry.paper, entry.paper_sd),
+        )
+        for ranking in rankings
+        for entry in ranking.entries
+    ]
+    return Table("Ranking", tuple(Column(key, key) for key in keys), tuple(rows))
+
+
 def minus(name: str) -> str:
     """A comparison's name with a real minus sign between its sides.
 
@@ -394,7 +416,7 @@ def _choice(side: Side) -> Choice | None:
     """What validation chose, if there was something to choose: λ where only that differs, else the variant's name."""
     if side.variant is None or side.variant == side.name or side.trial is None:
         return None
-    only_lam = side.variant == "baseline" or side.variant.startswith("ts-")
+    only_lam = re.fullmatch(r"baseline|ts-[-+.\d]+", side.variant) is not None
     return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from sharpen.evaluation import PairedDifference, paired_difference
 from sharpen.studies.outcome import CellOutcome, Outcome, Side
 
 Series = NDArray[np.float64]
+Traces = Mapping[str, Mapping[str, NDArray[np.float32]]]
 # What a record traces in each epoch, by the name that is short enough for a table.
 TRACES = {"labeled": "entropy_labeled", "unlabeled": "entropy_unlabeled"}
 
@@ -59,31 +59,25 @@ class Dynamics:
         return self.baseline.labeled.shape[1]
 
 
-def dynamics(outcome: Outcome, traces: pd.DataFrame) -> list[Dynamics]:
+def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
     """The trajectories of every cell that has traces of both sides of the study's first comparison.
 
     Args:
         outcome: of a study that compares a sharpened variant with its baseline.
-        traces: ``id``, ``name`` and ``values``, as :meth:`sharpen.studies.Store.traces` gives them.
+        traces: by id of the trial and by name, as :meth:`sharpen.studies.Store.traces` gives them.
 
+    >>> import pandas as pd
     >>> from sharpen.studies import load_study, outcome
-    >>> empty = outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame())
-    >>> dynamics(empty, pd.DataFrame(columns=["id", "name", "values"]))
+    >>> dynamics(outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame()), {})
     []
     """
-    if traces.empty or not outcome.study.compare:
+    if not traces or not outcome.study.compare:
         return []
-    wanted = traces[traces["name"].isin(TRACES.values())]
-    series = {(id, name): np.asarray(values, dtype=np.float64) for id, name, values in _columns(wanted)}
-    found = (_cell_dynamics(cell, outcome, series) for cell in outcome.cells)
+    found = (_cell_dynamics(cell, outcome, traces) for cell in outcome.cells)
     return [cell for cell in found if cell is not None]
 
 
-def _columns(traces: pd.DataFrame) -> list[tuple[str, str, object]]:
-    return list(zip(traces["id"], traces["name"], traces["values"], strict=True))
-
-
-def _cell_dynamics(cell: CellOutcome, outcome: Outcome, series: Mapping[tuple[str, str], Series]) -> Dynamics | None:
+def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynamics | None:
     contrast = outcome.study.compare[0]
     sharpened, baseline = (
         {(run.split, run.seed): run.id for run in cell.sides[name].runs if run.ok} for name in contrast
@@ -92,14 +86,14 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, series: Mapping[tuple[st
         (baseline[key], sharpened[key])
         for key in baseline
         if key in sharpened
-        and all((id, name) in series for id in (baseline[key], sharpened[key]) for name in TRACES.values())
+        and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in TRACES.values())
     ]
     if not pairs:
         return None
     before, after = (
         Trajectories(
             _label(cell.sides[side]),
-            *(np.stack([series[pair[index], name] for pair in pairs]) for name in TRACES.values()),
+            *(np.stack([traces[pair[index]][name] for pair in pairs]).astype(np.float64) for name in TRACES.values()),
         )
         for index, side in enumerate((contrast.against, contrast.variant))
     )
