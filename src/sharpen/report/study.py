@@ -21,6 +21,7 @@ from sharpen.report.study_tables import (
 )
 from sharpen.report.study_text import (
     agreement_sentence,
+    band_sentences,
     cost_sentence,
     gain_sentence,
     missing_lines,
@@ -78,10 +79,11 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         traces: of its runs, where they were kept.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> sheet = study_sheet(outcome(load_study("universal"), "paper", pd.DataFrame()))
     >>> sheet.name, sheet.findings[0]
-    ('universal-paper', 'ts-0.25 − baseline: no cell has pairs yet.')
+    ('universal-paper', 'ts-0.25 − baseline: no cell has all its pairs yet.')
     """
     study = outcome.study
     contrasts = study.compare if len(study.compare) <= MOST_GRIDS else study.compare[:1]
@@ -101,7 +103,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     data = details(outcome)
     if not is_curve:
         tables.append(details(outcome, contrasts, only_pairs=True))
-    findings = [] if is_curve else [gain_sentence(outcome, contrast.name) for contrast in contrasts]
+    findings = band_sentences(curves) if is_curve else [gain_sentence(outcome, c.name) for c in contrasts]
     if outcome.protocol == "paper":
         findings += [agreement_sentence(outcome, name) for name in scored]
     return Sheet(
@@ -124,7 +126,8 @@ def comparison_sheet(study: Study, main: Outcome) -> Sheet:
     """The report of a study that ranks the scores of another one among published ones.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> sheet = comparison_sheet(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))
     >>> sheet.findings
     ('No score of ours is there to rank yet.',)
@@ -163,7 +166,8 @@ def sheet_markdown(sheet: Sheet, figure_folder: str | None = None) -> str:
         figure_folder: where its figures are, seen from the page; None if they were not drawn.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> page = sheet_markdown(study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame())))
     >>> page.splitlines()[0]
     '# ogbn-arxiv (arxiv, paper protocol)'

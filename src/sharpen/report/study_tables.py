@@ -46,7 +46,8 @@ def score_grid(outcome: Outcome, name: str) -> Table:
     """The scores of one variant or choice, datasets down and models across, the paper's below ours.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> [value.line().text for value in score_grid(empty, "baseline").rows[0][1]]
     ['not run yet', 'paper 84.54 ± 0.86']
@@ -80,7 +81,8 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
     """One comparison in the paper's layout: the variant's score, what it gains, what was chosen, and what the paper says.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> empty = outcome(load_study("test-only"), "paired", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> [value.line().text for value in gain_grid(empty, empty.study.compare[0]).rows[0][1]]
     ['not run yet', 'paper −3.84 ± 0.70']
@@ -92,7 +94,8 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
         if effect.difference is not None:
             values.append(_score(side, cell.planned))
         values += _gain(effect)
-        if (choice := _choice(side)) is not None:
+        kept = side.variant == cell.sides[contrast.against].variant  # the reason says so already
+        if not kept and (choice := _choice(side)) is not None:
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
@@ -116,7 +119,8 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
         only_pairs: leave out cells that have no pairs.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])
     >>> len(details(empty).rows)
     3

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sharpen.report.names import cell_title, dataset_title
+from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.study_tables import minus
 from sharpen.report.tables import number, signed
+from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
 
 
@@ -17,13 +18,16 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     """How many cells gain, lose, or show no clear difference in one comparison, before and after Holm's correction.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
-    'ts-0.25 − baseline: no cell has pairs yet.'
+    'ts-0.25 − baseline: no cell has all its pairs yet.'
     """
-    effects = [effect for _, effect in outcome.effects(name) if effect.difference is not None]
+    effects = [effect for _, effect in outcome.effects(name) if effect.complete]
+    partly = sum(effect.difference is not None and not effect.complete for _, effect in outcome.effects(name))
+    others = f" {partly} {_plural('cell', partly)} with part of the runs not counted." if partly else ""
     if not effects:
-        return f"{minus(name)}: no cell has pairs yet."
+        return f"{minus(name)}: no cell has all its pairs yet.{others}"
     verdicts = [effect.verdict for effect in effects]
     sure = [effect for effect in effects if effect.corrected_p is not None and effect.corrected_p < 0.05]
     means = [effect.difference.difference for effect in effects if effect.difference is not None]
@@ -38,7 +42,26 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     agreeing = sum(bool(consistency.consistent) for consistency in judged)
     if judged:
         text += f" Consistent with the paper's difference: {agreeing} of {len(judged)}."
-    return text
+    return text + others
+
+
+def band_sentences(curves: Sequence[Curve]) -> list[str]:
+    """In which range of λ the median of Glass's Δ over datasets is not negative, per model.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> band_sentences([Curve("cora", "gcn", "accuracy", points, 5)])
+    ['GCN (1 dataset): the median Δ is at least 0 at 2 of 2 positive λ, up to λ = 1, and largest at λ = 1 (+1.00).']
+    """
+    lines = []
+    for band in glass_bands(curves):
+        good = [lam for lam, median in zip(band.lams, band.median, strict=True) if median >= 0 and lam > 0]
+        lines.append(
+            f"{model_title(band.model)} ({band.datasets} {_plural('dataset', band.datasets)}): the median Δ is at least 0 at "
+            f"{len(good)} of {sum(lam > 0 for lam in band.lams)} positive λ, up to λ = {max(good, default=0):g}, and largest "
+            f"at λ = {band.lams[int(np.argmax(band.median))]:g} ({signed(max(band.median))})."
+        )
+    return lines
 
 
 def agreement(
@@ -47,7 +70,8 @@ def agreement(
     """Cells whose mean lies within so many combined standard deviations of the paper's, those beyond, and those not run.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> [len(cells) for cells in agreement(outcome(load_study("main"), "paper", pd.DataFrame()), "baseline")]
     [0, 0, 52]
     """
@@ -91,7 +115,8 @@ def missing_lines(outcome: Outcome) -> list[str]:
     """Which cells have nothing to show, by reason.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> missing_lines(outcome(load_study("arxiv"), "paper", pd.DataFrame(), unavailable={"ogbn-arxiv": "data not at hand"}))
     ['data not at hand: ogbn-arxiv (3 cells).']
     """

@@ -1,6 +1,5 @@
 """Studies: declared sets of trials, where their records live, and what runs them."""
 
-from sharpen.studies.outcome import Outcome, outcome
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import PROTOCOLS, runs
 from sharpen.studies.spec import Contrast, Study, Variant, list_studies, load_study
@@ -10,12 +9,10 @@ __all__ = [
     "Cell",
     "CellPlan",
     "Contrast",
-    "Outcome",
     "Study",
     "Variant",
     "list_studies",
     "load_study",
-    "outcome",
     "plan",
     "runs",
 ]

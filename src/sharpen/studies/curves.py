@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from sharpen.evaluation import glass_delta, paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, Side, scores_of_pairs
+from sharpen.studies.outcome import CellOutcome, Outcome, Side, same_but, scores_of_pairs
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
     Only variants count that differ from the baseline in λ alone.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> lambda_curves(outcome(load_study("main"), "paper", pd.DataFrame()))
     []
     """
@@ -113,7 +114,9 @@ def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
     points = []
     for name in outcome.study.variants:
         side = cell.sides[name]
-        if side.n and side.trial is not None and replace(side.trial, lam=0.0, lam_labeled=0.0) == baseline.trial:
+        if side.trial is None or side.trial.lam_labeled != -side.trial.lam:
+            continue
+        if side.n and same_but(side.trial, baseline.trial, "lam", "lam_labeled"):
             point = _point(side.trial.lam, side, baseline)
             if point is not None:
                 points.append(point)

@@ -67,7 +67,8 @@ def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
         traces: by id of the trial and by name, as :meth:`sharpen.studies.Store.traces` gives them.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> dynamics(outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame()), {})
     []
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -127,12 +127,12 @@ class Effect:
     Args:
         contrast: which two.
         difference: None where there is not one pair.
-        corrected_p: of the paired t-test, after Holm's correction over the study's cells.
+        corrected_p: of the paired t-test, after Holm's correction over the study's complete cells.
         glass: the difference in standard deviations of the second side.
         published: what the paper says the difference is.
         published_sd: the spread that the paper gives it: of both sides together, as if they were independent.
         consistency: our differences against the published one.
-        planned: how many pairs the protocol asks for.
+        planned, finished: how many pairs the protocol asks for, and how many are finished, diverged ones included.
         reason: why there is no difference, or why it rests on fewer pairs than planned.
 
     >>> Effect(Contrast("ts-0.25", "baseline"), planned=5, reason="not run yet").verdict
@@ -147,12 +147,18 @@ class Effect:
     published_sd: float | None = None
     consistency: Consistency | None = None
     planned: int = 0
+    finished: int = 0
     reason: str | None = None
 
     @property
     def n(self) -> int:
         """How many pairs the difference rests on."""
         return 0 if self.difference is None else self.difference.n
+
+    @property
+    def complete(self) -> bool:
+        """Whether all planned pairs are finished, so that it counts where cells are counted."""
+        return self.difference is not None and self.finished == self.planned
 
     @property
     def verdict(self) -> str:
@@ -240,6 +246,11 @@ class Outcome:
     finished: int
     costs: tuple[Cost, ...]
     provenance: Provenance
+
+    @property
+    def complete(self) -> int:
+        """How many cells have all their comparisons on all the pairs that were planned."""
+        return sum(bool(cell.effects) and all(effect.complete for effect in cell.effects) for cell in self.cells)
 
     def cell(self, dataset: str, model: str) -> CellOutcome:
         """One of the cells."""
@@ -422,7 +433,7 @@ def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[
     a, b, finished = scores_of_pairs(side, against)
     if not a:
         why = "no pair without a diverged run" if finished else f"no common runs of {contrast.name} yet"
-        return replace(empty, reason=side.reason or against.reason or why)
+        return replace(empty, finished=finished, reason=side.reason or against.reason or why)
     difference = paired_difference(a, b, resamples=9999 if bootstrap else 0)
     consistency = None
     if delta is not None and sd is not None:
@@ -434,8 +445,18 @@ def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[
         difference=difference,
         glass=None if math.isnan(glass) else glass,
         consistency=consistency,
+        finished=finished,
         reason=_why_fewer(side, against, finished, len(a)),
     )
+
+
+def same_but(a: Trial, b: Trial, *names: str) -> bool:
+    """Whether two trials differ in nothing but these fields.
+
+    >>> same_but(Trial(lam=0.25), Trial(lam=0.5), "lam"), same_but(Trial(lam=0.25, q=1), Trial(lam=0.5), "lam")
+    (True, False)
+    """
+    return all(getattr(a, f.name) == getattr(b, f.name) for f in fields(Trial) if f.name not in names)
 
 
 def scores_of_pairs(side: Side, against: Side) -> tuple[list[float], list[float], int]:
@@ -463,10 +484,10 @@ def _why_fewer(side: Side, against: Side, finished: int, used: int) -> str | Non
 
 
 def _corrected(cells: list[CellOutcome]) -> list[CellOutcome]:
-    """Every comparison's p-values after Holm's correction over the cells."""
+    """Every comparison's p-values after Holm's correction over the cells that are complete."""
     effects = [list(cell.effects) for cell in cells]
     for column in range(len(effects[0]) if effects else 0):
-        own = [row[column].difference for row in effects]
+        own = [row[column].difference if row[column].complete else None for row in effects]
         corrected = holm([math.nan if d is None or d.t_p is None else d.t_p for d in own])
         for row, p in zip(effects, corrected, strict=True):
             row[column] = replace(row[column], corrected_p=None if math.isnan(p) else float(p))

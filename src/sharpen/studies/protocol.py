@@ -14,7 +14,8 @@ ogbn-arxiv   its split, 5 seeds                                     its split, 2
 ===========  =====================================================  =============================================================
 
 A third, ``ablation``, is the paper's with the one difference that its ablation scripts make: on Planetoid they draw the split with
-seed 42, and not with seed 123 as its main sweep does. It serves to show what that difference alone does to a score.
+seed 42, and not with seed 123 as its main sweep does. It serves to show what that difference alone does to a score, and has no
+other cells.
 """
 
 from __future__ import annotations
@@ -84,6 +85,15 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     elif protocol == "ablation" and splits.ablation is not None:
         names = splits.ablation
     return [(names[i % len(names)], i) for i in range(count or usual)]
+
+
+def covers(protocol: str, dataset: str) -> bool:
+    """Whether a protocol has runs of its own on a dataset; that of the ablations has them on Planetoid only.
+
+    >>> covers("paper", "photo"), covers("ablation", "photo"), covers("ablation", "cora")
+    (True, False, True)
+    """
+    return protocol != "ablation" or _SPLITS[dataset].ablation is not None
 
 
 def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "") -> str:

@@ -64,7 +64,8 @@ def rankings(study: Study, main: Outcome) -> list[Ranking]:
         main: the outcome of the study that it reads.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> cora = rankings(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))[0]
     >>> cora.entries[0].method, cora.entries[-1].reason
     ('OGFormer', 'not run yet')

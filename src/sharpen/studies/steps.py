@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from sharpen.evaluation import paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, scores_of_pairs
+from sharpen.studies.outcome import CellOutcome, Outcome, same_but, scores_of_pairs
 from sharpen.trial import Trial
 
 Cell = tuple[str, str]
@@ -36,7 +35,8 @@ def offset_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
     """Variants that move both weights by the same δ, from (λ, −λ) to (λ + δ, −λ + δ), by cell.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> offset_steps(outcome(load_study("offset"), "paper", pd.DataFrame()))
     {}
     """
@@ -44,8 +44,8 @@ def offset_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
     def step(own: Trial, base: Trial) -> tuple[float, float] | None:
         delta = round(own.lam - base.lam, 9)
         labeled = (own.lam_labeled or 0) - (base.lam_labeled or 0)
-        same = replace(own, lam=base.lam, lam_labeled=base.lam_labeled) == base
-        return (delta, 0.0) if same and abs(labeled - delta) < 1e-9 else None
+        same = same_but(own, base, "lam", "lam_labeled") and abs(labeled - delta) < 1e-9
+        return (delta, 0.0) if same else None
 
     return _steps(outcome, step)
 
@@ -54,13 +54,14 @@ def retune_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
     """Variants that change learning rate and dropout and nothing else, by cell.
 
     >>> import pandas as pd
-    >>> from sharpen.studies import load_study, outcome
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
     >>> retune_steps(outcome(load_study("retune"), "paper", pd.DataFrame()))
     {}
     """
 
     def step(own: Trial, base: Trial) -> tuple[float, float] | None:
-        if replace(own, lr=base.lr, dropout=base.dropout) != base or not base.lr:
+        if not base.lr or not same_but(own, base, "lr", "dropout"):
             return None
         return round((own.lr or 0) / base.lr, 6), round((own.dropout or 0) - (base.dropout or 0), 6)
 

@@ -48,7 +48,7 @@ STYLE = {
     "grid.linewidth": 0.6,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
-    "savefig.dpi": 150,
+    "savefig.dpi": 130,
     "svg.hashsalt": "sharpen",  # the same figure gives the same file
     "svg.fonttype": "none",  # text stays text: smaller, and can be searched
 }
