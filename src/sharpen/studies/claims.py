@@ -42,6 +42,7 @@ class Claim:
     ids: frozenset[str]
     host: str
     pid: int
+    token: str
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -49,11 +50,8 @@ class Claim:
         over = threading.Event()
 
         def touch() -> None:
-            while not over.wait(HEARTBEAT_SECONDS):
-                try:
-                    os.utime(self.path)
-                except OSError:  # taken over while this machine slept: whoever has it now does the work
-                    return
+            while not over.wait(HEARTBEAT_SECONDS) and self._is_ours():
+                os.utime(self.path)
 
         heart = threading.Thread(target=touch, daemon=True)
         heart.start()
@@ -66,7 +64,14 @@ class Claim:
 
     def release(self) -> None:
         """Gives the trials up."""
-        self.path.unlink(missing_ok=True)
+        with locked(self.path.parent):
+            if self._is_ours():
+                self.path.unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        """Whether the claim still counts: while this machine slept, another runner may have taken the trials over."""
+        found = _load(self.path)
+        return found is not None and found[0].token == self.token
 
 
 def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
@@ -79,8 +84,14 @@ def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted, path = frozenset(ids), folder / f"{key}.json"
-    host, pid = socket.gethostname(), os.getpid()
-    content = {"host": host, "pid": pid, "process_start": _process_start(pid), "ids": sorted(wanted)}
+    mine = Claim(path, wanted, socket.gethostname(), os.getpid(), secrets.token_hex(8))
+    content = {
+        "host": mine.host,
+        "pid": mine.pid,
+        "process_start": _process_start(mine.pid),
+        "token": mine.token,
+        "ids": sorted(wanted),
+    }
     with locked(folder):
         for other in folder.glob("*.json"):
             found = _read(other)
@@ -89,13 +100,13 @@ def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
             elif found.ids & wanted:
                 return None
         # Linked from a whole file: whoever reads the claim reads all of it.
-        temporary = folder / f".{key}.{secrets.token_hex(4)}.tmp"
+        temporary = folder / f".{key}.{mine.token}.tmp"
         temporary.write_text(json.dumps(content), encoding="utf-8")
         try:
             make_visible(temporary, path)
         except FileExistsError:
             return None
-    return Claim(path, wanted, host, pid)
+    return mine
 
 
 def claims(folder: Path) -> list[Claim]:
@@ -130,20 +141,28 @@ def make_visible(temporary: Path, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> Claim | None:
-    """The claim in a file; None if it counts no more."""
+def _load(path: Path) -> tuple[Claim, str | None] | None:
+    """The claim in a file, and when its process started; None if there is none."""
     try:
-        age = time.time() - path.stat().st_mtime
         content = json.loads(path.read_text(encoding="utf-8"))
-        found = Claim(path, frozenset(content["ids"]), str(content["host"]), int(content["pid"]))
-        start = content["process_start"]
+        found = Claim(path, frozenset(content["ids"]), content["host"], int(content["pid"]), content["token"])
+        return found, content["process_start"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if age > LEASE_SECONDS:
+
+
+def _read(path: Path) -> Claim | None:
+    """The claim in a file, if it still counts."""
+    found = _load(path)
+    if found is None:
         return None
-    if found.host == socket.gethostname() and os.name == "posix" and not _alive(found.pid, start):
+    claim_, start = found
+    try:
+        age = time.time() - path.stat().st_mtime
+    except OSError:  # given up this moment
         return None
-    return found
+    here = claim_.host == socket.gethostname() and os.name == "posix"
+    return claim_ if age <= LEASE_SECONDS and (not here or _alive(claim_.pid, start)) else None
 
 
 def _alive(pid: int, start: str | None) -> bool:

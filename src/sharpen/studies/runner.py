@@ -108,7 +108,7 @@ def run(
     wanted = len(work.trials)
     summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
     if not download:
-        work.skip_without_data(data)
+        work.skip_without_data(store, data)
     trainer = _Trainer(work, data, device, precision, progress)
 
     populations = work.populations(work.free(store), costs, sizes)
@@ -185,4 +185,5 @@ def _line(records: Sequence[Record], seconds: float) -> str:
     alive = [record.val for record in records if record.status == "ok"]
     best = f"best validation {100 * max(alive):.2f}" if alive else "all diverged"
     lost = f", {len(records) - len(alive)} diverged" if 0 < len(alive) < len(records) else ""
-    return f"{trial.dataset} {trial.model}: {len(records)} runs in {seconds:.1f} s, {best}{lost}"
+    runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    return f"{trial.dataset} {trial.model}: {runs} in {seconds:.1f} s, {best}{lost}"

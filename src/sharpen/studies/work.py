@@ -68,11 +68,10 @@ class Work:
             self._closed.add(cell)
             self.skipped[cell] = reason
 
-    def skip_without_data(self, data: Path | None) -> None:
-        """Leaves out the cells whose data is not on this machine."""
-        reasons = {dataset: why_no_data(dataset, data) for dataset in {cell.dataset for cell in self.cells}}
-        for cell in self.cells:
-            if (reason := reasons[cell.dataset]) is not None:
+    def skip_without_data(self, store: Store, data: Path | None) -> None:
+        """Leaves out the cells that miss trials and whose data is not on this machine."""
+        for cell in dict.fromkeys(map(_cell, self.missing(store).values())):
+            if (reason := why_no_data(cell.dataset, data)) is not None:
                 self.skip([cell], reason)
 
     def missing(self, store: Store) -> dict[str, Trial]:
