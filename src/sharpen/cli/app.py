@@ -12,6 +12,7 @@ from sharpen.cli.datasets import datasets
 from sharpen.cli.evaluate import evaluate
 from sharpen.cli.fit import fit
 from sharpen.cli.predict import predict
+from sharpen.cli.study import study
 from sharpen.errors import InputError
 
 app = typer.Typer(name="sharpen", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -21,6 +22,7 @@ app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(bench)
+app.add_typer(study, name="study")
 
 
 def _print_version(wanted: bool) -> None:
@@ -68,6 +70,10 @@ def sharpen(
     [bold]For scripts:[/bold] --json prints the result and nothing else, --quiet
     its headline. In a file or a pipe there are no colours and no progress bar;
     results go to standard output, all else to standard error.
+
+    [bold]The paper's tables and figures, in slices that resume:[/bold]
+
+    sharpen study run main --device cuda
 
     [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
     cannot be used, and a line on standard error says what and how to mend it;

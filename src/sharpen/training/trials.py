@@ -23,8 +23,7 @@ from sharpen.training.population import TRACES, Population
 from sharpen.training.progress import ProgressBar
 from sharpen.trial import Record, Trial
 
-# Trials that agree in these form one population; in all else members may differ.
-_SHARED = ("model", "layers", "hidden", "norm", "residual", "input_linear", "epochs")
+_ARCHITECTURE = ("model", "layers", "hidden", "norm", "residual", "input_linear")
 # A CPU is fastest while one layer's activations of all members stay in its cache.
 _CPU_ACTIVATION_BYTES = 2 * 2**20
 # Of a GPU's free memory, what a population may plan with; the allocator needs the rest.
@@ -69,7 +68,7 @@ def train(
     records: list[Record | None] = [None] * len(resolved)
     members: dict[tuple[object, ...], list[int]] = {}
     for index, trial in enumerate(resolved):
-        members.setdefault(tuple(getattr(trial, name) for name in _SHARED), []).append(index)
+        members.setdefault(shared(trial), []).append(index)
     total = sum(trial.epochs or 0 for trial in resolved)
     inputs: dict[str, Inputs] = {}
     with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
@@ -115,9 +114,18 @@ def resolve(trial: Trial, dataset: Dataset) -> Trial:
     return resolved
 
 
+def shared(trial: Trial) -> tuple[object, ...]:
+    """What the members of a population have in common: resolved trials that agree in it are trained together.
+
+    >>> shared(Trial(lam=0.25, seed=1)) == shared(Trial(lam=0.5, seed=2)) != shared(Trial(lam_max=1.0))
+    True
+    """
+    return (*(getattr(trial, name) for name in _ARCHITECTURE), trial.epochs, trial.lam_max is not None)
+
+
 def network_of(graph: Graph, trial: Trial) -> Network:
     """The architecture of a resolved trial on a graph."""
-    architecture = {name: getattr(trial, name) for name in _SHARED if name != "epochs"}
+    architecture = {name: getattr(trial, name) for name in _ARCHITECTURE}
     return Network(num_features=graph.num_features, num_classes=graph.num_classes, **architecture)
 
 
