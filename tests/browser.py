@@ -126,10 +126,14 @@ class Tab:
 
     def load(self, page: Path) -> None:
         self.send("Page.navigate", url=page.resolve().as_uri())
-        end = time.monotonic() + 30
-        while self.run("document.readyState") != "complete" or self.run("location.protocol") != "file:":
+        self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
+
+    def wait(self, condition: str, seconds: float = 30) -> None:
+        """Waits until an expression is true in the page, and what it shows is painted."""
+        end = time.monotonic() + seconds
+        while not self.run(condition):
             if time.monotonic() > end:
-                raise TimeoutError(f"{page} does not load")
+                raise TimeoutError(f"not true after {seconds} s: {condition}")
             time.sleep(0.02)
         self.settle()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -48,6 +49,38 @@ def choice(
     """
     named = [{"name": shortened(name), "charts": charts} for name, charts in views.items()]
     return {"title": title, "text": text, "half": half, "views": named, "view": shown}
+
+
+def chapter(
+    title: str, text: str, views: dict[str, list[dict[str, Any]]], *, name: str, shown: int = 0
+) -> dict[str, Any]:
+    """One of several parts of a page that are seen one at a time, each in one of several views.
+
+    Args:
+        title, text: Its heading, and what it is about.
+        views: By name, the sections.
+        name: What the address of the page may call it.
+        shown: The view to begin with.
+
+    >>> chapter("Main results", "", {"paired": []}, name="main & more")["id"]
+    'main-more'
+    """
+    return {
+        "id": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
+        "title": shortened(title),
+        "text": text,
+        "views": [{"name": shortened(view), "sections": sections} for view, sections in views.items()],
+        "view": shown,
+    }
+
+
+def words(lines_of_text: Sequence[str]) -> dict[str, Any]:
+    """Sentences as a list.
+
+    >>> words(["One."])["lines"]
+    ['One.']
+    """
+    return {"kind": "words", "title": "", "lines": list(lines_of_text), "wide": True}
 
 
 def axis(label: str, **options: Any) -> dict[str, Any]:

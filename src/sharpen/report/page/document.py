@@ -16,7 +16,7 @@ from typing import Any
 from sharpen.report.palette import PALETTE
 
 # In this order: what a file uses is in the files before it.
-_SCRIPTS = ("dom", "lines", "dots", "matrix", "table", "network", "page")
+_SCRIPTS = ("dom", "lines", "dots", "matrix", "forest", "table", "network", "sheet", "page")
 # Of a name that is too long to be one, so much is shown.
 LONGEST_NAME = 120
 
@@ -32,6 +32,7 @@ class Page:
         tiles: The numbers to see first, each with what it is.
         sections: From :func:`sharpen.report.page.charts.section`.
         command: What to type to have the same again.
+        chapters: From :func:`sharpen.report.page.charts.chapter`; one of them is seen at a time, above the sections.
 
     >>> Page("toy", "Nothing happened.").sections
     []
@@ -43,6 +44,7 @@ class Page:
     tiles: Sequence[tuple[str, str]] = ()
     sections: list[dict[str, Any]] = field(default_factory=list)
     command: str = ""
+    chapters: list[dict[str, Any]] = field(default_factory=list)
 
 
 def render(page: Page) -> str:
@@ -87,7 +89,7 @@ def render(page: Page) -> str:
 <noscript><p class="below">The charts of this page need JavaScript, which is turned off; nothing is fetched by it.</p></noscript>
 <main></main>
 <footer>{command}</footer>
-<script type="application/json" id="data">{embedded({"sections": page.sections})}</script>
+<script type="application/json" id="data">{embedded({"chapters": page.chapters, "sections": page.sections})}</script>
 <script>{script}</script>
 </body>
 </html>

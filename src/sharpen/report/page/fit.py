@@ -15,7 +15,7 @@ from sharpen.report.page.curves import Traces, training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
 
-_MODELS = {"gcn": ("GCN", "blue"), "sage": ("GraphSAGE", "vermilion"), "gat": ("GAT", "green"), "mlp": ("MLP", "amber")}
+_MODELS = {"gcn": ("GCN", "blue"), "sage": ("GraphSAGE", "vermilion"), "gat": ("GAT", "green"), "mlp": ("MLP", "grey")}
 _QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
 
 

@@ -99,10 +99,15 @@ function choices(label, names, onchoose, chosen = 0) {
   return group;
 }
 
+// Lines differ in more than colour.
+function strokeOf(entry) {
+  return `line ${entry.dash === true ? "dash" : entry.dash || ""}`.trim();
+}
+
 function legendEntry(entry) {
   const key = draw("svg", { class: "key", width: 26, height: 12, "aria-hidden": "true" });
   if (entry.line !== false) {
-    key.append(draw("line", { x1: 1, x2: 25, y1: 6, y2: 6, class: entry.dash ? "line dash" : "line", color: entry.color }));
+    key.append(draw("line", { x1: 1, x2: 25, y1: 6, y2: 6, class: strokeOf(entry), color: entry.color }));
   }
   if (entry.line === false || entry.points) key.append(draw("circle", { cx: 13, cy: 6, r: 4, class: "point", color: entry.color }));
   return el("span", { class: "entry" }, key, entry.name);

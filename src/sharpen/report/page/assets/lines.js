@@ -35,6 +35,7 @@ function linesChart(host, spec) {
     surface.append(draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
     surface.append(draw("text", { class: "label", x: 2, y: 14 }, spec.y.label));
     surface.append(draw("text", { class: "label", x: box.right, y: height - 6, "text-anchor": "end" }, spec.x.label));
+    if (spec.zero && yLow < 0 && yHigh > 0) surface.append(draw("line", { class: "zero", x1: box.left, x2: box.right, y1: Y(0), y2: Y(0) }));
     if (spec.diagonal) {
       const [low, high] = [Math.max(xLow, yLow), Math.min(xHigh, yHigh)];
       surface.append(draw("line", { class: "diagonal", x1: X(low), y1: Y(low), x2: X(high), y2: Y(high) }));
@@ -62,7 +63,7 @@ function linesChart(host, spec) {
     }
     if (s.line !== false) {
       const path = known.map((i) => `${X(s.x[i]).toFixed(1)},${Y(s.y[i]).toFixed(1)}`).join(" ");
-      inner.append(draw("polyline", { class: s.dash ? "mark line dash" : "mark line", color: s.color, points: path }));
+      inner.append(draw("polyline", { class: `mark ${strokeOf(s)}`, color: s.color, points: path }));
     }
     if (!s.points) return;
     for (const i of known) {

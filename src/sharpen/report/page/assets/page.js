@@ -1,6 +1,21 @@
 // From the embedded data to the page: every section, every view of it, every chart in it.
 
-const CHARTS = { lines: linesChart, dots: dotsChart, matrix: matrixChart, facts: factsView, nodes: nodesView, table: tableView };
+const CHARTS = {
+  lines: linesChart,
+  dots: dotsChart,
+  matrix: matrixChart,
+  forest: forestChart,
+  heat: heatChart,
+  sheet: sheetView,
+  table: tableView,
+  nodes: nodesView,
+  facts: factsView,
+  words: wordsView,
+};
+
+function wordsView(host, spec) {
+  host.append(el("ul", { class: "words" }, ...spec.lines.map((line) => el("li", { class: "mark" }, line))));
+}
 
 function factsView(host, spec) {
   const list = el("dl", { class: "facts" });
@@ -35,8 +50,8 @@ function showCharts(place, charts) {
   }
 }
 
-function showSection(spec, index) {
-  const id = `section-${index}`;
+function showSection(main, spec) {
+  const id = `section-${main.childElementCount}`;
   const section = el("section", { "aria-labelledby": id, class: spec.half ? "half" : null }, el("h2", { id }, spec.title));
   if (spec.text) section.append(el("p", { class: "lead" }, spec.text));
   const place = el("div", { class: "charts" });
@@ -45,13 +60,54 @@ function showSection(spec, index) {
     section.append(choices(spec.title, spec.views.map((view) => view.name), (chosen) => showCharts(place, spec.views[chosen].charts), first));
   }
   section.append(place);
-  document.querySelector("main").append(section);
+  main.append(section);
   showCharts(place, spec.views[first].charts);
 }
 
+// A page of several studies shows one at a time, under one of its protocols; the address names it.
+function showChapters(main, chapters) {
+  const named = chapters.findIndex((chapter) => location.hash === `#${chapter.id}`);
+  let current = Math.max(0, named);
+  const intro = el("div", { class: "chapter" });
+  const body = el("div", { class: "sections" });
+
+  function show() {
+    const chapter = chapters[current];
+    intro.replaceChildren(el("h2", {}, chapter.title), el("p", { class: "lead" }, chapter.text));
+    const fill = (view) => {
+      hideTip();
+      body.replaceChildren();
+      chapter.views[view].sections.forEach((section) => showSection(body, section));
+    };
+    if (chapter.views.length > 1) intro.append(choices("Protocol", chapter.views.map((view) => view.name), fill, chapter.view));
+    else intro.append(el("p", { class: "lead" }, chapter.views[0].name));
+    fill(chapter.view);
+  }
+
+  if (chapters.length > 1) {
+    const select = choices(
+      "Study",
+      chapters.map((chapter) => chapter.title),
+      (index) => {
+        current = index;
+        history.replaceState(null, "", `#${chapters[index].id}`);
+        show();
+      },
+      current,
+    );
+    main.append(el("nav", { "aria-label": "Studies" }, select));
+  }
+  main.append(intro, body);
+  show();
+}
+
 const page = JSON.parse(document.getElementById("data").textContent);
+const main = document.querySelector("main");
 document.body.append(tip);
-page.sections.forEach(showSection);
+if (page.chapters.length) showChapters(main, page.chapters);
+const sections = el("div", { class: "sections" });
+main.append(sections);
+page.sections.forEach((section) => showSection(sections, section));
 document.addEventListener("scroll", hideTip, { passive: true });
 document.addEventListener("keydown", (event) => event.key === "Escape" && hideTip());
 document.documentElement.dataset.ready = "yes";
