@@ -98,8 +98,10 @@ class Browser:
         return dict(json.loads(message))
 
     @contextlib.contextmanager
-    def open(self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> Iterator[Tab]:
-        """A page in a tab of its own, of the given size."""
+    def open(
+        self, page: Path, width: int = 1280, height: int = 900, *, dark: bool = False, fragment: str = ""
+    ) -> Iterator[Tab]:
+        """A page in a tab of its own, of the given size; a fragment such as ``#main`` is part of its address."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = Tab(self, session)
@@ -108,7 +110,7 @@ class Browser:
         tab.resize(width, height)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         tab.send("Emulation.setEmulatedMedia", features=features)
-        tab.load(page)
+        tab.load(page.resolve().as_uri() + fragment)
         try:
             yield tab
         finally:
@@ -124,8 +126,8 @@ class Tab:
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self._browser.send(method, self._session, **parameters)
 
-    def load(self, page: Path) -> None:
-        self.send("Page.navigate", url=page.resolve().as_uri())
+    def load(self, address: str) -> None:
+        self.send("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def wait(self, condition: str, seconds: float = 30) -> None:

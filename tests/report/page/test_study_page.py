@@ -150,10 +150,7 @@ def test_every_chapter_and_protocol_can_be_looked_at(browser: Browser, path: Pat
 
 
 def test_a_chapter_has_an_address(browser: Browser, path: Path) -> None:
-    with browser.open(path) as tab:
-        tab.send("Page.navigate", url=f"{path.as_uri()}#universal")
-        tab.send("Page.reload")
-        tab.wait("document.documentElement.dataset.ready === 'yes'")
+    with browser.open(path, fragment="#universal") as tab:
         assert tab.run("document.querySelector('.chapter h2').textContent") == "One λ for all"
 
 

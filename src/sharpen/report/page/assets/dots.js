@@ -2,7 +2,7 @@
 
 function dotsChart(host, spec) {
   const radius = spec.rows.length > 4 ? 3.5 : 4.5;
-  const strip = spec.rows.length > 4 ? 56 : spec.rows.length > 1 ? 96 : 200;
+  const tall = spec.rows.length > 4 ? 36 : spec.rows.length > 1 ? 76 : 180;
   const surface = draw("svg", { class: "plot", role: "img", tabindex: 0, "aria-label": `${spec.title}. ${spec.rows.map((row) => `${row.name}: ${row.text}`).join(". ")}` });
   host.append(surface);
   let dots = [];
@@ -11,6 +11,10 @@ function dotsChart(host, spec) {
   function paint(width) {
     const every = spec.rows.flatMap((row) => [...row.values, row.low, row.high, -0.5, 0.5]);
     const [low, high] = spread({ air: 0.05 }, range(every));
+    // A title that is too long for one line takes two.
+    const tight = spec.rows.some((row) => (row.name.length + row.text.length + 4) * 6.5 > width - 28);
+    const head = tight ? 36 : 20;
+    const strip = head + tall;
     const top = 24;
     const height = top + spec.rows.length * strip + 34;
     const [left, right] = [14, width - 14];
@@ -24,7 +28,7 @@ function dotsChart(host, spec) {
     // Lines pause where the rows have their titles.
     const upright = (name, x) => {
       for (let row = 0; row < spec.rows.length; row++) {
-        surface.append(draw("line", { class: name, x1: X(x), x2: X(x), y1: top + row * strip + 20, y2: top + (row + 1) * strip }));
+        surface.append(draw("line", { class: name, x1: X(x), x2: X(x), y1: top + row * strip + head, y2: top + (row + 1) * strip }));
       }
     };
     for (const x of scale.found) {
@@ -39,9 +43,9 @@ function dotsChart(host, spec) {
     spec.rows.forEach((row, index) => {
       const roof = top + index * strip;
       const title = draw("text", { class: "label strong halo", x: left, y: roof + 13 }, row.name);
-      title.append(draw("tspan", { class: "plain" }, `  ${row.text}`));
-      const middle = roof + strip / 2 + 10;
-      for (const [i, x, offset] of swarm(row.values.map(X), radius, strip / 2 - 14)) {
+      title.append(tight ? draw("tspan", { class: "plain", x: left, dy: 15 }, row.text) : draw("tspan", { class: "plain" }, `  ${row.text}`));
+      const middle = roof + head + tall / 2;
+      for (const [i, x, offset] of swarm(row.values.map(X), radius, tall / 2 - 4)) {
         const state = row.values[i] > 0 ? "gain" : row.values[i] < 0 ? "loss" : "tie";
         surface.append(draw("circle", { class: `mark dot ${state}`, cx: x, cy: middle + offset, r: radius }));
         dots.push({ x, y: middle + offset, text: row.notes[i], row });
