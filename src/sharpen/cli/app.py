@@ -67,13 +67,16 @@ def sharpen(
 
     sharpen compare cora --splits paper --seeds 10
 
+    [bold]The paper's tables and figures,[/bold] in slices that resume, and what
+    the records say:
+
+    sharpen study run main --device cuda --time-limit 30
+
+    sharpen study report --figures
+
     [bold]For scripts:[/bold] --json prints the result and nothing else, --quiet
     its headline. In a file or a pipe there are no colours and no progress bar;
     results go to standard output, all else to standard error.
-
-    [bold]The paper's tables and figures, in slices that resume:[/bold]
-
-    sharpen study run main --device cuda
 
     [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
     cannot be used, and a line on standard error says what and how to mend it;
