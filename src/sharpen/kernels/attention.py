@@ -22,20 +22,28 @@ class _WeightedSum(torch.autograd.Function):
     """y_i = Σ_j w_ij h_j with a weight for every edge of every member; w is [R, E] in the pattern's order."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, h: Tensor, pattern: Csr) -> Tensor:
-        ctx.pattern = pattern
+    def forward(ctx: Any, weight: Tensor, h: Tensor, pattern: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
+        ctx.pattern, ctx.added = pattern, onto is not None
         ctx.save_for_backward(weight, h)
-        out = torch.empty(h.shape[0], pattern.num_rows, h.shape[2], dtype=h.dtype, device=h.device)
+        if onto is None:
+            out = torch.empty(h.shape[0], pattern.num_rows, h.shape[2], dtype=h.dtype, device=h.device)
+        elif overwrite:
+            ctx.mark_dirty(onto)
+            out = onto
+        else:
+            out = onto.clone()
         for r in range(len(h)):
-            torch.mm(pattern.with_value(weight[r]).matrix, h[r], out=out[r])
+            torch.addmm(out[r], pattern.with_value(weight[r]).matrix, h[r], beta=int(ctx.added), out=out[r])
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, Tensor | None, None]:
         weight, h = ctx.saved_tensors
         return (
             _EdgeDot.apply(grad, h, ctx.pattern),
-            _WeightedSum.apply(weight[:, ctx.pattern.order], grad, ctx.pattern.t),
+            _WeightedSum.apply(weight[:, ctx.pattern.order], grad, ctx.pattern.t, None, False),
+            None,
+            grad if ctx.added else None,
             None,
         )
 
@@ -54,8 +62,8 @@ class _EdgeDot(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         g, h = ctx.saved_tensors
         return (
-            _WeightedSum.apply(grad, h, ctx.pattern),
-            _WeightedSum.apply(grad[:, ctx.pattern.order], g, ctx.pattern.t),
+            _WeightedSum.apply(grad, h, ctx.pattern, None, False),
+            _WeightedSum.apply(grad[:, ctx.pattern.order], g, ctx.pattern.t, None, False),
             None,
         )
 
@@ -74,7 +82,9 @@ def edge_softmax(score: Tensor, pattern: Csr) -> Tensor:
     return e / score.new_zeros(rows).scatter_add(1, row, e).gather(1, row)
 
 
-def attend(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
+def attend(
+    h: Tensor, source: Tensor, target: Tensor, pattern: Csr, onto: Tensor | None = None, overwrite: bool = False
+) -> Tensor:
     """Every node's attention-weighted mean of its neighbours; twice differentiable.
 
     Args:
@@ -82,6 +92,8 @@ def attend(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
         source: What each node offers as a neighbour, s in the formula, [R, N].
         target: What each node asks for, t in the formula, [R, N].
         pattern: The adjacency; row i holds the neighbours of i. Values are ignored.
+        onto: What the mean is added to, if anything.
+        overwrite: Whether the sum may take the place of ``onto``.
 
     >>> import scipy.sparse as sp
     >>> ring = Csr.from_scipy(sp.csr_array([[1.0, 1.0], [1.0, 1.0]]))
@@ -89,5 +101,5 @@ def attend(h: Tensor, source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     [2.0, 2.0]
     """
     score = F.leaky_relu(source[:, pattern.col.long()] + target[:, pattern.row], NEGATIVE_SLOPE)
-    out: Tensor = _WeightedSum.apply(edge_softmax(score, pattern), h, pattern)
+    out: Tensor = _WeightedSum.apply(edge_softmax(score, pattern), h, pattern, onto, overwrite)
     return out

@@ -75,7 +75,7 @@ class Population:
         self.statistics = network.statistics(self.members, device, dtype)
         self.keys = member_keys(seeds).to(device)
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.projected = network.project(self.parameters, inputs).requires_grad_()
+        self.projected = [block.requires_grad_() for block in network.project(self.parameters, inputs)]
         self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
         for parameter in self.parameters.values():
             parameter.requires_grad_()
@@ -112,10 +112,10 @@ class Population:
             logits, self.y, self.labeled, self.unlabeled, self.q, self.lam, self.lam_labeled, self.balance
         )
         # Members share nothing, so the gradient of the sum is each member's own.
-        leaves = [self.projected, *self.later.values()]
+        leaves, blocks = [*self.projected, *self.later.values()], len(self.projected)
         gradients = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
-        first = self.network.project_gradients(gradients[0], self.parameters, self.inputs)
-        later = dict(zip(self.later, gradients[1:], strict=True))
+        first = self.network.project_gradients(gradients[:blocks], self.parameters, self.inputs)
+        later = dict(zip(self.later, gradients[blocks:], strict=True))
         self.adam.step([(first | later)[name] for name in self.parameters])
         return [loss.detach(), *parts]
 
