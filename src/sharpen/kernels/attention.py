@@ -33,7 +33,7 @@ class _WeightedSum(torch.autograd.Function):
         else:
             out = onto.clone()
         for r in range(len(h)):
-            torch.addmm(out[r], pattern.with_value(weight[r]).matrix, h[r], beta=int(ctx.added), out=out[r])
+            torch.addmm(out[r], pattern.weighted(weight[r]), h[r], beta=int(ctx.added), out=out[r])
         return out
 
     @staticmethod
@@ -41,7 +41,7 @@ class _WeightedSum(torch.autograd.Function):
         weight, h = ctx.saved_tensors
         return (
             _EdgeDot.apply(grad, h, ctx.pattern),
-            _WeightedSum.apply(weight[:, ctx.pattern.order], grad, ctx.pattern.t, None, False),
+            _WeightedSum.apply(weight.index_select(1, ctx.pattern.order), grad, ctx.pattern.t, None, False),
             None,
             grad if ctx.added else None,
             None,
@@ -55,7 +55,7 @@ class _EdgeDot(torch.autograd.Function):
     def forward(ctx: Any, g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(g, h)
-        empty = pattern.with_value(torch.zeros_like(pattern.value)).matrix
+        empty = pattern.weighted(torch.zeros_like(pattern.value))
         return torch.stack([torch.sparse.sampled_addmm(empty, g[r], h[r].t()).values() for r in range(len(h))])
 
     @staticmethod
@@ -63,23 +63,42 @@ class _EdgeDot(torch.autograd.Function):
         g, h = ctx.saved_tensors
         return (
             _WeightedSum.apply(grad, h, ctx.pattern, None, False),
-            _WeightedSum.apply(grad[:, ctx.pattern.order], g, ctx.pattern.t, None, False),
+            _WeightedSum.apply(grad.index_select(1, ctx.pattern.order), g, ctx.pattern.t, None, False),
             None,
         )
 
 
+class _EdgeSoftmax(torch.autograd.Function):
+    """The softmax over each row of the pattern; its backward pass needs the result alone."""
+
+    @staticmethod
+    def forward(ctx: Any, score: Tensor, pattern: Csr) -> Tensor:
+        row = pattern.row.expand_as(score)
+        offsets, _ = pattern.indices
+        peak = torch.stack([torch.segment_reduce(each, "max", offsets=offsets) for each in score])
+        out = torch.sub(score, peak.gather(1, row)).exp_()
+        out.div_(score.new_zeros(peak.shape).scatter_add_(1, row, out).gather(1, row))
+        ctx.pattern = pattern
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (out,) = ctx.saved_tensors
+        row, rows = ctx.pattern.row.expand_as(out), (len(out), ctx.pattern.num_rows)
+        each = grad * out
+        return each - out * out.new_zeros(rows).scatter_add(1, row, each).gather(1, row), None
+
+
 def edge_softmax(score: Tensor, pattern: Csr) -> Tensor:
-    """The softmax of edge scores [R, E] over each row of the pattern.
+    """The softmax of edge scores [R, E] over each row of the pattern; twice differentiable.
 
     >>> import scipy.sparse as sp
     >>> edge_softmax(torch.zeros(1, 3), Csr.from_scipy(sp.csr_array([[1.0, 1.0], [0.0, 1.0]]))).tolist()
     [[0.5, 0.5, 1.0]]
     """
-    row = pattern.row.expand_as(score)
-    rows = (len(score), pattern.num_rows)
-    peak = score.detach().new_full(rows, -torch.inf).scatter_reduce(1, row, score.detach(), "amax")
-    e = torch.exp(score - peak.gather(1, row))
-    return e / score.new_zeros(rows).scatter_add(1, row, e).gather(1, row)
+    out: Tensor = _EdgeSoftmax.apply(score, pattern)
+    return out
 
 
 def attend(
@@ -100,6 +119,8 @@ def attend(
     >>> attend(torch.tensor([[[0.0], [4.0]]]), torch.zeros(1, 2), torch.zeros(1, 2), ring).flatten().tolist()
     [2.0, 2.0]
     """
-    score = F.leaky_relu(source[:, pattern.col.long()] + target[:, pattern.row], NEGATIVE_SLOPE)
+    members, col = len(h), pattern.indices[1]
+    score = source.gather(1, col.expand(members, -1)) + target.gather(1, pattern.row.expand(members, -1))
+    score = F.leaky_relu(score, NEGATIVE_SLOPE, inplace=True)
     out: Tensor = _WeightedSum.apply(edge_softmax(score, pattern), h, pattern, onto, overwrite)
     return out

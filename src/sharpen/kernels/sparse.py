@@ -103,17 +103,20 @@ class Csr:
         return Csr(rowptr, self.row[self.order].int(), self.value[self.order], self.num_rows, _parent=self)
 
     @cached_property
+    def indices(self) -> tuple[Tensor, Tensor]:
+        """``rowptr`` and ``col`` in int64, which choose torch's fastest CPU product."""
+        return self.rowptr.long(), self.col.long()
+
+    @cached_property
     def matrix(self) -> Tensor:
-        """The same as a torch sparse CSR tensor. Its int64 indices choose torch's fastest CPU product."""
+        """The same as a torch sparse CSR tensor."""
+        return self.weighted(self.value)
+
+    def weighted(self, value: Tensor) -> Tensor:
+        """The same pattern with other values, as a torch sparse CSR tensor."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-            return torch.sparse_csr_tensor(
-                self.rowptr.long(), self.col.long(), self.value, (self.num_rows, self.num_cols), check_invariants=False
-            )
-
-    def with_value(self, value: Tensor) -> Csr:
-        """The same pattern with other values. The transpose is not carried over."""
-        return Csr(self.rowptr, self.col, value, self.num_cols)
+            return torch.sparse_csr_tensor(*self.indices, value, (self.num_rows, self.num_cols), check_invariants=False)
 
 
 def spmm_plain(s: Csr, x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
-from sharpen.kernels.layer import Blocks, arrange, finish_layer, products
+from sharpen.kernels.layer import Blocks, arrange, classify, finish_layer, products
 from sharpen.models.convolution import Convolution
 from sharpen.models.gat import GAT
 from sharpen.models.gcn import GCN
@@ -195,7 +195,7 @@ class Network:
             bias = self._bias(parameters, number)
             x = finish_layer(z, blocks, graph, bias, norm, training, dropout(number), overwrite=x is not None)
         assert x is not None
-        return torch.baddbmm(parameters["head.bias"][:, None], x, parameters["head.weight"])
+        return classify(x, parameters["head.weight"], parameters["head.bias"])
 
     def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
         names = (f"layers.{layer}.bias", f"layers.{layer}.residual.bias")
