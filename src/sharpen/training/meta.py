@@ -95,7 +95,7 @@ class LambdaNetwork:
 
     def learn(self, lam: Tensor, slope: Tensor, steps: Tensor) -> None:
         """A step of Adam down the slope in λ that every member found, ``steps`` having been taken before."""
-        self.adam.steps.copy_(steps)
+        self.adam.count(steps)
         self.adam.step(list(torch.autograd.grad(lam, list(self.parameters.values()), slope)))
 
 
@@ -189,9 +189,9 @@ class MetaPopulation(Population):
         with torch.no_grad():
             ahead = _weighted(list(self.parameters.values()), gradients, -lr)
         stepped = {name: p.requires_grad_() for name, p in zip(self.parameters, ahead, strict=True)}
-        projected = torch.empty_like(self.projected)
+        projected = [torch.empty_like(block) for block in self.projected]
         self.network.project_into(projected, stepped, self.inputs)
-        projected.requires_grad_()
+        projected = [block.requires_grad_() for block in projected]
         statistics = {name: value.clone() for name, value in self.statistics.items()}
         logits = self.network.logits(stepped, statistics, projected, self.inputs, True, self._stepped_dropout)
         weight, zero = self._shares(meta), torch.zeros_like(lr)

@@ -77,7 +77,7 @@ class Population:
         self.statistics = network.statistics(self.members, device, dtype)
         self.keys = member_keys(seeds).to(device)
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.projected = network.project(self.parameters, inputs).requires_grad_()
+        self.projected = [block.requires_grad_() for block in network.project(self.parameters, inputs)]
         self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
         for parameter in self.parameters.values():
             parameter.requires_grad_()
@@ -115,18 +115,19 @@ class Population:
         return [loss.detach(), *parts]
 
     def _gradients(
-        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Tensor, keep_graph: bool = False
+        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Sequence[Tensor], keep_graph: bool = False
     ) -> list[Tensor]:
         """Every member's gradient of its own loss, in the order of the parameters."""
         # The first weights get their gradients through the projection, the others straight from the loss.
         first = set(self.network.first_names)
         later = {name: p for name, p in parameters.items() if name not in first}
         # Members share nothing, so the gradient of the sum is each member's own.
-        gradient, *rest = torch.autograd.grad(
-            loss.sum(), [projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
+        gradients = torch.autograd.grad(
+            loss.sum(), [*projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
         )
-        by_name = self.network.project_gradients(gradient, parameters, self.inputs)
-        by_name |= dict(zip(later, rest, strict=True))
+        blocks = len(projected)
+        by_name = self.network.project_gradients(gradients[:blocks], parameters, self.inputs)
+        by_name |= dict(zip(later, gradients[blocks:], strict=True))
         return [by_name[name] for name in parameters]
 
     @torch.no_grad()
