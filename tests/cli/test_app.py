@@ -42,8 +42,20 @@ def test_an_interrupt_is_exit_code_130_and_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sharpen.training.train", interrupted)
-    assert call(monkeypatch, "compare", "--out", str(tmp_path)) == 130
-    assert f"Interrupted: nothing was written to {tmp_path}." in capsys.readouterr().err
+    for out in (tmp_path, tmp_path / "new" / "folder"):
+        assert call(monkeypatch, "compare", "--out", str(out)) == 130
+        assert f"Interrupted: nothing was written to {out}." in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_fit_leaves_nothing_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sharpen.estimator.NodeClassifier.fit", interrupted)
+    karate = Path(__file__).parents[2] / "examples" / "karate"
+    tables = [str(karate / name) for name in ("members.csv", "friendships.csv")]
+    assert call(monkeypatch, "fit", *tables, "--out", str(tmp_path / "new" / "folder")) == 130
     assert list(tmp_path.iterdir()) == []
 
 

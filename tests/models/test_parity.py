@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -146,6 +147,62 @@ def test_one_member_equals_pyg(model, layers, norm, residual, input_linear, spar
         for (name, (theirs, transposed)), ours in zip(reference.named().items(), gradients, strict=True):
             grad = theirs.grad.t() if transposed else theirs.grad.reshape(ours[0].shape)
             torch.testing.assert_close(ours[0], grad, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def with_weights(graph: Graph) -> Graph:
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(2)) * 3 + 0.1
+    return dataclasses.replace(graph, edge_weight=weight)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("model", ["gcn", "sage", "gat"])
+def test_edge_weights_are_those_of_pyg(model, layers, sparse):
+    """GCNConv takes weights; SAGEConv does not, and is given the weighted mean; GATConv has no use for them."""
+    from torch_geometric.utils import to_undirected
+
+    torch.manual_seed(3)
+    graph = with_weights(make_graph(sparse))
+    reference = Reference(model, layers, "none", False, False).double()
+    network = Network(model, FEATURES, CLASSES, layers, HIDDEN)
+    inputs = Inputs(graph, network.convolution, CPU, torch.float64)
+    parameters = {
+        name: (p.detach().t() if transposed else p.detach().reshape(network.initials[name].shape)).clone()[None]
+        for name, (p, transposed) in reference.named().items()
+    }
+    projected = network.project(parameters, inputs)
+    actual = network.logits(parameters, {}, projected, inputs, False)[0]
+
+    x = graph.x.to_dense().double()
+    edges, weight = to_undirected(graph.edge_index, graph.edge_weight, num_nodes=NODES, reduce="max")
+    dense = torch.zeros(NODES, NODES, dtype=torch.float64)
+    dense[edges[0], edges[1]] = weight
+    alone = dense.diagonal() == 0
+    dense += torch.diag(alone.double())
+    assert 0 < alone.sum() < NODES  # some self-loops are given, with weights
+    for conv in reference.convs:
+        if model == "gcn":
+            x = conv(x, edges, weight)
+        elif model == "sage":
+            x = conv.lin_l(dense / dense.sum(1, keepdim=True) @ x) + conv.lin_r(x)
+        else:
+            x = conv(x, message_edges(graph))
+        x = torch.relu(x)
+    torch.testing.assert_close(actual, reference.head(x), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", ["gcn", "sage"])
+def test_gradients_pass_through_weighted_edges(model):
+    network = Network(model, FEATURES, CLASSES, 2, HIDDEN)
+    inputs = Inputs(with_weights(make_graph(sparse=False)), network.convolution, CPU, torch.float64)
+    parameters = draw(network.initials, [1], CPU, torch.float64)
+    names = list(parameters)
+
+    def logits(*values):
+        given = dict(zip(names, values, strict=True))
+        return network.logits(given, {}, network.project(given, inputs), inputs, False)
+
+    assert torch.autograd.gradcheck(logits, [parameters[name].requires_grad_() for name in names])
 
 
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
