@@ -244,7 +244,7 @@ def _figures(
         drawn["differences"] = partial(figures.forest_figure, outcome, first)
     if curves:
         drawn["curves"] = partial(figures.lambda_panels, curves)
-    if any(curve.zero.sd for curve in curves):
+    if sum(bool(curve.zero.sd) for curve in curves) > 2:  # what is said of many cells needs some
         drawn["glass"] = partial(figures.glass_figure, curves)
         drawn["improvements"] = partial(figures.improvements_figure, curves)
     if trajectories:
