@@ -95,7 +95,8 @@ def _time_cell(
 
     network = network_of(dataset.graph, trial)
     inputs = Inputs(dataset.graph, network.convolution, device, dtype)
-    trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r), dataset) for r in range(members or 205)]
+    # As a study has them: a grid of λ for each of a few seeds.
+    trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r // 41), dataset) for r in range(members or 205)]
     size = members or population_size(network, inputs, dataset, trials)
     each, memory = time_population(network, inputs, dataset, trials[:size], seconds)
     floor = ceiling.seconds(_work(network, dataset))

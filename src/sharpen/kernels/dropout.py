@@ -53,14 +53,14 @@ def _positions(words: int, device: torch.device) -> Tensor:
     return torch.arange(words, dtype=torch.int32, device=device) * GOLDEN
 
 
-def random_bits(keys: Tensor, size: int) -> Tensor:
-    """``size`` uniform int16 numbers for each member, from its pair of keys; [R, size].
+def random_words(keys: Tensor, size: int) -> Tensor:
+    """``size`` int32 numbers for each member, from its pair of keys; [R, size]. A member's numbers are all different.
 
-    >>> bits = random_bits(member_keys([3]), 10)
-    >>> bits.shape, bits.dtype
-    (torch.Size([1, 10]), torch.int16)
+    >>> words = random_words(member_keys([3]), 1000)
+    >>> words.dtype, len(words.unique())
+    (torch.int32, 1000)
     """
-    x = _positions((size + 1) // 2, keys.device) + keys[:, :1]
+    x = _positions(size, keys.device) + keys[:, :1]
     shifted = torch.empty_like(x)
 
     def fold(shift: int, mask: int) -> None:
@@ -72,7 +72,17 @@ def random_bits(keys: Tensor, size: int) -> Tensor:
     fold(15, 0x1FFFF)
     x.mul_(MIX_2)
     fold(16, 0xFFFF)
-    return x.view(torch.int16)[:, :size]
+    return x
+
+
+def random_bits(keys: Tensor, size: int) -> Tensor:
+    """``size`` uniform int16 numbers for each member, from its pair of keys; [R, size].
+
+    >>> bits = random_bits(member_keys([3]), 10)
+    >>> bits.shape, bits.dtype
+    (torch.Size([1, 10]), torch.int16)
+    """
+    return random_words(keys, (size + 1) // 2).view(torch.int16)[:, :size]
 
 
 def thresholds(p: Tensor) -> Tensor:

@@ -67,6 +67,11 @@ class Csr:
     def nnz(self) -> int:
         return len(self.col)
 
+    @property
+    def degree(self) -> float:
+        """The mean number of entries of a row."""
+        return self.nnz / max(1, self.num_rows)
+
     def to(self, device: torch.device | str) -> Csr:
         """This matrix on another device."""
         return replace(

@@ -18,6 +18,7 @@ from torch import Tensor
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
 from sharpen.kernels.layer import SCORE_COLUMNS, Blocks, finish_layer
+from sharpen.kernels.product import product
 from sharpen.models.convolution import Convolution
 from sharpen.models.gat import GAT
 from sharpen.models.gcn import GCN
@@ -180,13 +181,13 @@ class Network:
         """Class scores of every node, [R, N, C], from the projected features."""
         x = projected + parameters["input.bias"][:, None] if self.input_linear else None
         for number in range(self.layers):
-            z = projected if x is None else torch.bmm(x, self._weight(parameters, number))
+            z = projected if x is None else product(x, self._weight(parameters, number))
             blocks = self._blocks(number)
             graph = inputs.graph if blocks.neighbors else None
             norm = self._norm(parameters, statistics, number)
             x = finish_layer(z, blocks, graph, self._bias(parameters, number), norm, training, dropout(number))
         assert x is not None
-        return torch.baddbmm(parameters["head.bias"][:, None], x, parameters["head.weight"])
+        return product(x, parameters["head.weight"]) + parameters["head.bias"][:, None]
 
     def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
         names = (f"layers.{layer}.bias", f"layers.{layer}.residual.bias")

@@ -6,7 +6,7 @@ number among it, so that an epoch is the same sequence of operations every time 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -22,8 +22,6 @@ from sharpen.models.initial import draw
 from sharpen.splits import Split
 from sharpen.trial import Trial
 
-TRACES = ("loss", "cross_entropy", "entropy_labeled", "entropy_unlabeled", "train", "val")
-
 
 class Population:
     """The state of R members and what one epoch does to it.
@@ -36,6 +34,10 @@ class Population:
         splits: Their splits, in the same order.
         keep_weights: Whether to keep every member's weights of its chosen epoch.
     """
+
+    # What an epoch leaves a trace of: numbers of the training step, the loss first, then scores of the evaluation.
+    STEP: tuple[str, ...] = ("loss", "cross_entropy", "entropy_labeled", "entropy_unlabeled")
+    SCORES = ("train", "val")
 
     def __init__(
         self,
@@ -79,14 +81,12 @@ class Population:
         self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
         for parameter in self.parameters.values():
             parameter.requires_grad_()
-        # The first weights get their gradients through the projection, the others straight from the loss.
-        first = set(network.first_names)
-        self.later = {name: p for name, p in self.parameters.items() if name not in first}
 
         epochs = trials[0].epochs
         assert epochs is not None
         self.epochs = epochs
-        self.traces = torch.full((len(TRACES), epochs, self.members), torch.nan, dtype=torch.float32, device=device)
+        traced = len(self.STEP) + len(self.SCORES)
+        self.traces = torch.full((traced, epochs, self.members), torch.nan, dtype=torch.float32, device=device)
         self.alive = torch.ones(self.members, dtype=torch.bool, device=device)
         self.best_val = torch.full((self.members,), -torch.inf, dtype=torch.float64, device=device)
         self.best_epoch = torch.full((self.members,), -1, dtype=torch.int64, device=device)
@@ -111,13 +111,23 @@ class Population:
         loss, parts = population_loss(
             logits, self.y, self.labeled, self.unlabeled, self.q, self.lam, self.lam_labeled, self.balance
         )
-        # Members share nothing, so the gradient of the sum is each member's own.
-        leaves = [self.projected, *self.later.values()]
-        gradients = torch.autograd.grad(loss.sum(), leaves, materialize_grads=True)
-        first = self.network.project_gradients(gradients[0], self.parameters, self.inputs)
-        later = dict(zip(self.later, gradients[1:], strict=True))
-        self.adam.step([(first | later)[name] for name in self.parameters])
+        self.adam.step(self._gradients(loss, self.parameters, self.projected))
         return [loss.detach(), *parts]
+
+    def _gradients(
+        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Tensor, keep_graph: bool = False
+    ) -> list[Tensor]:
+        """Every member's gradient of its own loss, in the order of the parameters."""
+        # The first weights get their gradients through the projection, the others straight from the loss.
+        first = set(self.network.first_names)
+        later = {name: p for name, p in parameters.items() if name not in first}
+        # Members share nothing, so the gradient of the sum is each member's own.
+        gradient, *rest = torch.autograd.grad(
+            loss.sum(), [projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
+        )
+        by_name = self.network.project_gradients(gradient, parameters, self.inputs)
+        by_name |= dict(zip(later, rest, strict=True))
+        return [by_name[name] for name in parameters]
 
     @torch.no_grad()
     def _evaluate(self) -> list[Tensor]:
@@ -160,5 +170,6 @@ class Results:
         self.test = np.where(self.alive, test.cpu().numpy(), np.nan)
         self.best_epoch = np.where(self.alive, population.best_epoch.cpu().numpy(), -1)
         self.logits = population.best_logits.cpu().numpy()
-        self.traces = population.traces.cpu().numpy()
+        names = population.STEP + population.SCORES
+        self.traces = dict(zip(names, population.traces.cpu().numpy(), strict=True))
         self.weights = {name: weight.cpu().numpy() for name, weight in population.best_weights.items()}

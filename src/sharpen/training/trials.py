@@ -19,7 +19,8 @@ from sharpen.models import Inputs, Network
 from sharpen.splits import Split
 from sharpen.training.capture import Runner
 from sharpen.training.device import arithmetic, describe_device, free_memory, resolve_device
-from sharpen.training.population import TRACES, Population
+from sharpen.training.meta import MetaPopulation
+from sharpen.training.population import Population
 from sharpen.training.progress import ProgressBar
 from sharpen.trial import Record, Trial
 
@@ -109,6 +110,10 @@ def resolve(trial: Trial, dataset: Dataset) -> Trial:
         if (y[nodes] < 0).any():
             unknown = int(nodes[y[nodes] < 0][0])
             raise InputError(f"split {split.name!r} has node {unknown} in {part}, whose label is unknown; leave it out")
+        if part == "train" and len(nodes) < 2 and resolved.lam_max is not None:
+            raise InputError(
+                f"split {split.name!r} has one train node, but to learn λ some are held out; give two or leave lam_max out"
+            )
         if dataset.metric == "roc-auc" and part != "train" and len(y[nodes].unique()) < 2:
             raise InputError(f"split {split.name!r} has one class only in {part}; ROC-AUC needs nodes of both")
     return resolved
@@ -180,9 +185,13 @@ def _member_bytes(network: Network, inputs: Inputs, dataset: Dataset, trial: Tri
     for members in (1, 1, 3):
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        Population(network, inputs, dataset.metric, [trial] * members, [split] * members).epoch()
+        _population_kind(trial)(network, inputs, dataset.metric, [trial] * members, [split] * members).epoch()
         peaks.append(torch.cuda.max_memory_allocated() - before)
     return max(1.0, (peaks[2] - peaks[1]) / 2)
+
+
+def _population_kind(trial: Trial) -> type[Population]:
+    return Population if trial.lam_max is None else MetaPopulation
 
 
 def _train_population(
@@ -190,7 +199,7 @@ def _train_population(
 ) -> list[Record]:
     start = time.perf_counter()
     splits = [dataset.splits[str(trial.split)] for trial in trials]
-    population = Population(network, inputs, dataset.metric, trials, splits, keep_weights)
+    population = _population_kind(trials[0])(network, inputs, dataset.metric, trials, splits, keep_weights)
     stride = 1 if inputs.device.type == "cpu" else 20
     Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
     results = population.results()
@@ -206,7 +215,7 @@ def _train_population(
             device="",
             precision="",
             versions=_versions(),
-            traces={name: results.traces[k, :, r].copy() for k, name in enumerate(TRACES)},
+            traces={name: values[:, r].copy() for name, values in results.traces.items()},
             logits=results.logits[r],
             weights={name: weight[r].copy() for name, weight in results.weights.items()},
         )
