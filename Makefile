@@ -1,5 +1,6 @@
 # `make run`   set everything up, then compare sharpened with plain training on a graph that ships with scikit-learn
 # `make test`  set everything up, then lint, type-check and test
+# `make results` make every table, figure and number of results/ and docs/findings.md anew from results/store
 # `make clean` forget the virtual environment and all outputs
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test lint setup clean
+.PHONY: run test lint results setup clean
 .DEFAULT_GOAL := run
 
 run: $(READY)
@@ -20,6 +21,11 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Benchmark graphs beside the clone say which cells lack data and which were only not run.
+results: $(READY)
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures \
+		--findings docs/findings.md
 
 setup: $(READY)
 

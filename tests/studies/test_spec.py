@@ -61,7 +61,7 @@ def test_every_study_of_the_paper_loads_and_says_what_it_is(name):
     assert study.title
     assert study.about
     assert study.leaves_open
-    assert study.protocols == ("paper", "paired")
+    assert study.protocols[:2] == ("paper", "paired")
     if study.reads is None:
         assert study.baseline in study.variants
         assert study.compare
