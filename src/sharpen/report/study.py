@@ -103,6 +103,8 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     data = details(outcome)
     if not is_curve:
         tables.append(details(outcome, contrasts, only_pairs=True))
+    limit = outcome.max_epochs
+    quick = [] if limit is None else [f"At most {limit} epochs a run: a quick look, and no result of the study."]
     findings = band_sentences(curves) if is_curve else [gain_sentence(outcome, c.name) for c in contrasts]
     if outcome.protocol == "paper":
         findings += [agreement_sentence(outcome, name) for name in scored]
@@ -111,7 +113,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         title=study.title,
         study=study,
         protocol=outcome.protocol,
-        findings=tuple(findings),
+        findings=(*quick, *findings),
         tables=tuple(tables),
         data=data,
         missing=tuple(missing_lines(outcome)),
