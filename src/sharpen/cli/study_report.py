@@ -92,7 +92,9 @@ def report(
         write_findings(findings, reader)
     if not any(reader.outcome(study, p).finished for study in studies if study.reads is None for p in study.protocols):
         typer.echo(reader.hint(), err=True)
-    typer.echo(f"{len(sheets)} pages, with CSV and LaTeX{' and figures' if figures else ''}, are in {out}")
+    typer.echo(
+        f"{len(sheets)} page{'s' * (len(sheets) != 1)}, with CSV and LaTeX{' and figures' if figures else ''}, are in {out}"
+    )
 
 
 class Reader:
