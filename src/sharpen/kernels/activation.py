@@ -38,7 +38,7 @@ def _normalize(x: Tensor, norm: Norm) -> Tensor:
         return F.batch_norm(x, mean, var, weight, bias, True, MOMENTUM, EPSILON)
 
     operands = [x, *(t for t in norm if t is not None)]
-    if len(x) == 1:  # the same without copying
+    if len(x) == 1:  # the same without copying; a view, which autograd wants to copy before it is overwritten
         return one(*(t.squeeze(0) for t in operands)).unsqueeze(0)
     return torch.stack([one(*member) for member in zip(*(t.unbind(0) for t in operands), strict=True)])
 
@@ -62,14 +62,14 @@ def activate(
     if norm is not None and norm.running_mean is None:
         if bias is not None:
             x, bias = x.add_(bias[:, None]) if overwrite else x + bias[:, None], None
-        x, overwrite = _normalize(x, norm), True
+        x, overwrite = _normalize(x, norm), len(x) > 1
     elif norm is not None and training:
         # A batch norm subtracts the bias again: its gradient is 0, and only the running mean sees it (before the update, which
         # autograd wants to be the last).
         if bias is not None:
             assert norm.running_mean is not None
             norm.running_mean.add_(bias.detach(), alpha=MOMENTUM / (1 - MOMENTUM))
-        x, bias, overwrite = _normalize(x, norm), None, True
+        x, bias, overwrite = _normalize(x, norm), None, len(x) > 1
     elif norm is not None:
         # With fixed statistics it is a line for each column.
         assert norm.running_mean is not None

@@ -33,7 +33,7 @@ class _WeightedSum(torch.autograd.Function):
         else:
             out = onto.clone()
         for r in range(len(h)):
-            torch.addmm(out[r], pattern.weighted(weight[r]), h[r], beta=int(ctx.added), out=out[r])
+            out[r].addmm_(pattern.weighted(weight[r]), h[r], beta=int(ctx.added))
         return out
 
     @staticmethod

@@ -15,8 +15,8 @@ from torch import Tensor
 
 # Work for a large GPU: so many tiles of so many columns; a slice is worth its launch from so many nodes on.
 _TILES, _TILE, _SLICE = 256, 128, 4096
-# On a CPU, so few columns count as few.
-_NARROW = 16
+# Where a CPU changes the way it multiplies, measured: columns of a product, columns of a gradient, numbers in a matrix.
+_THIN, _NARROW, _SMALL = 4, 16, 2**14
 
 
 def slices_of(members: int, nodes: int, columns: tuple[int, int]) -> int:
@@ -57,33 +57,39 @@ def transpose_product(x: Tensor, g: Tensor, slices: int | None = None) -> Tensor
     return torch.stack(sums)
 
 
-def _narrow(x: Tensor, w: Tensor) -> Tensor:
-    """``x[r] @ w[r]`` computed as its transpose, which is up to six times faster on a CPU where w has few columns."""
+def _forward(x: Tensor, w: Tensor) -> Tensor:
     (members, nodes, _), columns = x.shape, w.shape[2]
+    if x.is_cuda or columns > _THIN:
+        return torch.bmm(x, w)
     out = x.new_empty_strided((members, nodes, columns), (nodes * columns, 1, nodes))
-    torch.bmm(w.mT, x.mT, out=out.mT)
+    torch.bmm(w.mT.contiguous(), x.mT, out=out.mT)
     return out
 
 
-def _is_narrow(x: Tensor) -> bool:
-    return not x.is_cuda and x.shape[2] <= _NARROW
+def _weight_gradient(x: Tensor, g: Tensor) -> Tensor:
+    return transpose_product(x, g) if x.is_cuda or g.shape[2] > _NARROW else torch.bmm(g.mT, x).mT
 
 
 class _Products(torch.autograd.Function):
-    """x @ w for several w; the gradient in x is summed by the matrix product itself."""
+    """x @ w for several w; the gradient in x is summed by the matrix product itself.
+
+    On a CPU products with few columns are computed as their transposes, which is up to four times faster.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
         ctx.save_for_backward(x, *weights)
-        return tuple(_narrow(x, w) if _is_narrow(w) else torch.bmm(x, w) for w in weights)
+        return tuple(_forward(x, w) for w in weights)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
         x, *weights = ctx.saved_tensors
-        in_x = torch.bmm(grads[0], weights[0].mT)
-        for grad, w in zip(grads[1:], weights[1:], strict=True):
-            in_x.baddbmm_(grad, w.mT)
-        return in_x, *(torch.bmm(g.mT, x).mT if _is_narrow(g) else transpose_product(x, g) for g in grads)
+        # A small matrix is worth turning around first: on a CPU the product is a fifth faster.
+        turned = [w.mT if x.is_cuda or w[0].numel() > _SMALL else w.mT.contiguous() for w in weights]
+        in_x = torch.bmm(grads[0], turned[0])
+        for grad, w in zip(grads[1:], turned[1:], strict=True):
+            in_x.baddbmm_(grad, w)
+        return in_x, *(_weight_gradient(x, grad) for grad in grads)
 
 
 def products(x: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:

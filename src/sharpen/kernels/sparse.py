@@ -109,7 +109,7 @@ class Csr:
 
     @cached_property
     def indices(self) -> tuple[Tensor, Tensor]:
-        """``rowptr`` and ``col`` in int64, which choose torch's fastest CPU product."""
+        """``rowptr`` and ``col`` in int64, as torch's indexing takes them."""
         return self.rowptr.long(), self.col.long()
 
     @cached_property
@@ -132,9 +132,9 @@ def spmm_plain(s: Csr, x: Tensor) -> Tensor:
 
 
 def _multiply(out: Tensor, s: Csr, x: Tensor, accumulate: bool) -> None:
-    # Not mm: with an output of its own, addmm neither clears it first nor copies the product into it.
+    # Not mm: in place, addmm neither clears the output first nor copies the product into it.
     for each, to in zip(x, out, strict=True):
-        torch.addmm(to, s.matrix, each, beta=int(accumulate), out=to)
+        to.addmm_(s.matrix, each, beta=int(accumulate))
 
 
 def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:

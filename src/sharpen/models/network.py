@@ -126,8 +126,7 @@ class Network:
             columns.append(own)
         if convolution.gather == "attention":
             to_scores = [parameters[f"layers.{layer}.{name}"] for name in ("source", "target")]
-            scores = columns[0] @ torch.cat(to_scores, dim=1).transpose(1, 2)
-            columns.append(scores)
+            columns += products(columns[0], [torch.cat(to_scores, dim=1).mT])
         return arrange(columns)
 
     def _first_products(
