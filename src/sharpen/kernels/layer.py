@@ -48,15 +48,16 @@ class Blocks:
         return sum(self.sizes)
 
 
-def arrange(weights: Sequence[Tensor]) -> list[Tensor]:
+def arrange(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
     """The weights of a layer's column blocks as its kernels take them: joined for the fused ones, else as they are.
 
-    >>> [w.shape[2] for w in arrange([torch.ones(1, 4, 8), torch.ones(1, 4, 2)])]
+    >>> weights = [torch.ones(1, 4, 8), torch.ones(1, 4, 2)]
+    >>> [w.shape[2] for w in arrange(weights, Blocks(8, neighbors=True, own=False, scores=True))]
     [8, 2]
     """
     if len(weights) == 1 or not backend.fused(weights[0]):
         return list(weights)
-    padded = [F.pad(w, (0, SCORE_COLUMNS - 2)) if w.shape[2] == 2 else w for w in weights]
+    padded = [F.pad(w, (0, size - w.shape[2])) for w, size in zip(weights, blocks.sizes, strict=True)]
     return [torch.cat(padded, dim=2)]
 
 

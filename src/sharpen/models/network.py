@@ -127,7 +127,7 @@ class Network:
         if convolution.gather == "attention":
             to_scores = [parameters[f"layers.{layer}.{name}"] for name in ("source", "target")]
             columns += products(columns[0], [torch.cat(to_scores, dim=1).mT])
-        return arrange(columns)
+        return arrange(columns, self._blocks(layer))
 
     def _first_products(
         self, parameters: Mapping[str, Tensor], inputs: Inputs
