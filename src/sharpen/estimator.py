@@ -51,9 +51,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         seed: Of folds, first weights and dropout.
-        progress: Is given a line of text now and then, such as ``print``.
+        progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON), ``curves_`` (traces of the runs that were
+    chosen, and of the same model without sharpening).
 
     >>> import networkx
     >>> club = networkx.karate_club_graph()
@@ -138,6 +139,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
+        self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         return self
 
@@ -212,7 +214,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
-        classifier._fitted, classifier.report_ = fitted, fitted.report
+        classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
@@ -226,4 +228,4 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         Trial(**settings)  # names what cannot be
         if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
             return ModuleBackbone(self.model, settings, self.device)
-        return PopulationBackbone(settings, self.device)
+        return PopulationBackbone(settings, self.device, progress=self.progress is not None)

@@ -56,7 +56,7 @@ def test_a_study_of_ones_own_is_reported_under_the_protocol_that_has_records(sto
     said = sharpen("report", str(tmp_path / "mine.yaml"), "--store", str(store), "--out", str(out), "--figures")
     assert "mine-paired: tuned − baseline: of 1 cell," in said
     names = {path.name for path in out.iterdir()}
-    assert names == {"mine-paired.md", "mine-paired.csv", "mine-paired.tex", "figures"}
+    assert names == {"mine-paired.md", "mine-paired.csv", "mine-paired.tex", "figures", "page.html"}
     page = (out / "mine-paired.md").read_text(encoding="utf-8")
     assert page.startswith("# Mine \\| yours &lt;b>")
     for figure in (out / "figures").iterdir():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from sharpen.studies import PROTOCOLS, Study, list_studies, load_study
 from sharpen.studies.protocol import one_of
 
 if TYPE_CHECKING:
+    from sharpen.report.page import Part
     from sharpen.report.study import Sheet
     from sharpen.studies.dynamics import Traces
     from sharpen.studies.outcome import Outcome
@@ -36,6 +39,7 @@ def report(
     store: Annotated[Path, typer.Option(help="Folder of records.")] = Path("sharpen-out") / "store",
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("sharpen-out") / "report",
     figures: Annotated[bool, typer.Option("--figures", help="Draw the figures too, as PNG and SVG.")] = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     findings: Annotated[
         Path | None,
         typer.Option(
@@ -50,8 +54,9 @@ def report(
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
     ] = None,
 ) -> None:
-    """Write what the records of studies say: for each study and protocol its page in
-    Markdown, its numbers as CSV and its tables as LaTeX; cells without records say why.
+    """Write what the records of studies say: page.html with all of it to look at, and
+    for each study and protocol its page in Markdown, its numbers as CSV and its
+    tables as LaTeX; cells without records say why.
 
     Published numbers stand beside ours. Differences are paired on the same splits
     and seeds, with their 95 % intervals. Nothing is trained.
@@ -60,6 +65,7 @@ def report(
         one_of("protocol", protocol, PROTOCOLS)
     studies = [load_study(name) for name in names] if names else list_studies()
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
+    from sharpen.report.page import study_page, write_page
     from sharpen.report.study import index_markdown
     from sharpen.report.study_text import cost_sentence
     from sharpen.studies.outcome import costs
@@ -75,7 +81,7 @@ def report(
         typer.echo(f"Not trusted, because {problem.reason}: {problem.path}", err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
     make_folder(out)
-    sheets = []
+    sheets, parts = [], []
     for study in studies:
         for chosen in [protocol] if protocol is not None else reader.protocols(study):
             if chosen not in study.protocols:
@@ -84,10 +90,14 @@ def report(
             sheet = reader.sheet(study, chosen)
             write_sheet(sheet, out, figures)
             sheets.append(sheet)
+            parts.append(reader.part(study, chosen))
             typer.echo(f"{sheet.name}: {sheet.findings[0] if sheet.findings else sheet.progress + ' runs.'}")
     if not names and protocol is None:
         index = index_markdown(sheets, cost_sentence(costs(frame)))
         write_together(out, {"README.md": lambda path: path.write_text(index, encoding="utf-8")})
+    if page and parts:
+        shown = study_page(parts, costs(frame), shlex.join(["sharpen", *sys.argv[1:]]))
+        write_together(out, {"page.html": partial(write_page, shown)})
     if findings is not None:
         write_findings(findings, reader)
     if not any(reader.outcome(study, p).finished for study in studies if study.reads is None for p in study.protocols):
@@ -95,6 +105,8 @@ def report(
     typer.echo(
         f"{len(sheets)} page{'s' * (len(sheets) != 1)}, with CSV and LaTeX{' and figures' if figures else ''}, are in {out}"
     )
+    if page and parts:
+        typer.echo(f"To look at all of it, open {out / 'page.html'}")
 
 
 class Reader:
@@ -152,6 +164,15 @@ class Reader:
             return comparison_sheet(study, self.outcome(load_study(study.reads), protocol))
         found = self.outcome(study, protocol)
         return study_sheet(found, self.traces(found) if study.traces else None)
+
+    def part(self, study: Study, protocol: str) -> Part:
+        """The same for the page."""
+        from sharpen.report.page import Part
+
+        if study.reads is not None:
+            return Part(study, self.outcome(load_study(study.reads), protocol))
+        found = self.outcome(study, protocol)
+        return Part(study, found, self.traces(found) if study.traces else None)
 
     def hint(self) -> str:
         """What to say when a store has records, and none of them belongs to what was asked."""

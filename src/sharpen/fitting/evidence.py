@@ -82,6 +82,26 @@ class Evidence:
         weight = 100 * self.weight[both] / self.weight[both].mean()
         return paired_difference(weight * self._hits[a][both], weight * self._hits[b][both])
 
+    def folds(self, a: Candidate, b: Candidate) -> list[dict[str, float]]:
+        """The same fold by fold: how many held-out labels, and the share in percent that each got right on them."""
+        others = {(own.round_number, own.test.tobytes()): own for own in self.members[b]}
+        pairs = [(own, others.get((own.round_number, own.test.tobytes()))) for own in self.members[a]]
+        return [
+            {
+                "round": own.round_number,
+                "nodes": len(own.val) + len(own.test),
+                "a": self._percent(own),
+                "b": self._percent(other),
+            }
+            for own, other in pairs
+            if other is not None and own.ok and other.ok
+        ]
+
+    def _percent(self, member: Member) -> float:
+        rows = self.rows(np.concatenate([member.val, member.test]))
+        hits = np.concatenate([member.val_logits, member.test_logits]).argmax(1) == self.y[rows]
+        return 100 * float(np.average(hits, weights=self.weight[rows]))
+
     def temperature(self, member: Member) -> float:
         """The temperature of a member's scores: of least log-loss on the nodes that chose its epoch.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -36,6 +36,7 @@ class Member:
         best_epoch: The chosen epoch.
         ok: Whether it stayed finite.
         round_number: In which round of the search it was trained.
+        traces: Per epoch, as :class:`sharpen.Record` holds them, where what trained it keeps them.
     """
 
     candidate: Candidate
@@ -47,23 +48,32 @@ class Member:
     best_epoch: int = 0
     ok: bool = True
     round_number: int = 0
+    traces: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
 
 def judged(
-    graph: Graph, job: Job, logits: np.ndarray, weights: dict[str, np.ndarray], best_epoch: int, ok: bool
+    graph: Graph,
+    job: Job,
+    logits: np.ndarray,
+    weights: dict[str, np.ndarray],
+    best_epoch: int,
+    ok: bool,
+    traces: Mapping[str, np.ndarray] | None = None,
 ) -> list[Member]:
     """The member that a job gave, and the same with its predictions smoothed.
 
     Args:
         graph, job: What was trained on what.
         logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
-        weights, best_epoch, ok: As for :class:`Member`.
+        weights, best_epoch, ok, traces: As for :class:`Member`.
     """
     val, test = job.split.val.numpy(), job.split.test.numpy()
     members = []
     for candidate, scores in ((job.candidate, logits), (replace(job.candidate, smooth=True), smoothed(graph, logits))):
         members.append(
-            Member(candidate, val, test, scores[val], scores[test], weights, best_epoch, ok, job.round_number)
+            Member(
+                candidate, val, test, scores[val], scores[test], weights, best_epoch, ok, job.round_number, traces or {}
+            )
         )
     return members
 

@@ -27,10 +27,11 @@ class PopulationBackbone:
         settings: ``layers hidden dropout norm residual input_linear lr weight_decay epochs q``, as in
             :class:`sharpen.Trial`, with nothing left open.
         device: ``auto``, ``cpu`` or ``cuda``.
+        progress: Whether to draw a progress bar on a terminal.
     """
 
-    def __init__(self, settings: Mapping[str, Any], device: str = "auto") -> None:
-        self.settings, self.device = dict(settings), device
+    def __init__(self, settings: Mapping[str, Any], device: str = "auto", progress: bool = False) -> None:
+        self.settings, self.device, self.progress = dict(settings), device, progress
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
         """Two members for each job, in the same order: as it is, and smoothed."""
@@ -47,11 +48,12 @@ class PopulationBackbone:
             for job in jobs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            records = train(graph, trials, splits=splits, device=self.device, progress=False, keep_weights=True)
+            records = train(graph, trials, splits=splits, device=self.device, progress=self.progress, keep_weights=True)
         members: list[Member] = []
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
-            members += judged(graph, job, record.logits, record.weights, record.best_epoch, record.status == "ok")
+            ok = record.status == "ok"
+            members += judged(graph, job, record.logits, record.weights, record.best_epoch, ok, record.traces)
         return members
 
     def logits(

@@ -250,7 +250,7 @@ def _train_population(
             seconds=seconds,
             device="",
             precision="",
-            versions=_versions(),
+            versions=versions(),
             traces={name: values[:, r].copy() for name, values in results.traces.items()},
             logits=results.logits[r],
             weights={name: weight[r].copy() for name, weight in results.weights.items()},
@@ -260,7 +260,12 @@ def _train_population(
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of this package and of what it stands on, by name.
+
+    >>> versions()["torch"] == torch.__version__
+    True
+    """
     try:
         own = version("graph-sharpen")
     except PackageNotFoundError:  # run from a source tree
