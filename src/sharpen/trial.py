@@ -116,10 +116,13 @@ class Trial:
     def id(self) -> str:
         """A stable hash of the description.
 
+        What is left at ``None`` is no part of it, so that a field that a later version adds leaves older ids as they are.
+
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
         """
-        text = json.dumps({f.name: getattr(self, f.name) for f in fields(self)}, sort_keys=True, default=float)
+        description = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        text = json.dumps(description, sort_keys=True, default=float)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

@@ -42,9 +42,10 @@ def test_an_interrupt_is_exit_code_130_and_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sharpen.training.train", interrupted)
-    assert call(monkeypatch, "compare", "--out", str(tmp_path)) == 130
-    assert f"Interrupted: nothing was written to {tmp_path}." in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    for out in (tmp_path, tmp_path / "new" / "folder"):
+        assert call(monkeypatch, "compare", "--out", str(out)) == 130
+        assert f"Interrupted: nothing was written to {out}." in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupted_fit_leaves_nothing_either(
@@ -56,7 +57,7 @@ def test_an_interrupted_fit_leaves_nothing_either(
     monkeypatch.setattr("sharpen.estimator.search", interrupted)
     karate = Path(__file__).parents[2] / "examples" / "karate"
     files = [str(karate / "members.csv"), str(karate / "friendships.csv")]
-    assert call(monkeypatch, "fit", *files, "--out", str(tmp_path / "out")) == 130
+    assert call(monkeypatch, "fit", *files, "--out", str(tmp_path / "new" / "folder")) == 130
     assert list(tmp_path.iterdir()) == []
     assert capsys.readouterr().out == ""
 

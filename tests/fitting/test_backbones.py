@@ -1,5 +1,6 @@
 """Both backbones: what predicts is what was trained, and nothing else in the process is disturbed."""
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -120,3 +121,17 @@ def test_smoothing_is_the_sum_over_walks(camps: Graph) -> None:
     )
     assert np.exp(smoothed(camps, logits)) == pytest.approx(closed)
     assert closed.sum(1) == pytest.approx(1)
+
+
+def test_a_module_that_takes_edge_weights_gets_them(camps: Graph) -> None:
+    weight = torch.rand(camps.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1
+    weighted = dataclasses.replace(camps, edge_weight=weight)
+    backbone = ModuleBackbone(lambda features, classes: GCN(features, 8, 2, classes), SETTINGS, "cpu")
+    member = backbone.train(weighted, jobs(camps, Candidate("model"))[:1])[0]
+    with_weights = next(iter(backbone.logits(weighted, "model", 2, [member.weights])))
+    module = backbone.build(camps.num_features, 2, seed=0).eval()
+    module.load_state_dict({name: torch.from_numpy(value) for name, value in member.weights.items()})
+    with torch.no_grad():
+        expected = module(camps.x, camps.edge_index, edge_weight=weighted.edge_weight.float())
+    assert with_weights == pytest.approx(expected.numpy(), abs=1e-6)
+    assert not np.allclose(with_weights, next(iter(backbone.logits(camps, "model", 2, [member.weights]))))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from sharpen.paper import published
@@ -14,6 +15,7 @@ from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sh
 from sharpen.report.study_text import agreement, gain_sentence, missing_lines
 from sharpen.report.tables import number, signed
 from sharpen.studies import load_study
+from sharpen.studies.outcome import outcome
 from tests.studies.fake import records, traces
 
 
@@ -122,14 +124,17 @@ def test_the_comparison_names_every_method_and_cites_it_as_published(told):
 
 
 def test_an_empty_study_is_a_page_of_reasons(told):
-    import pandas as pd
-
-    from sharpen.studies.outcome import outcome
-
     sheet = study_sheet(outcome(load_study("universal"), "paper", pd.DataFrame()))
     assert sheet.figures == {}
     assert "not run yet" in page(sheet)
     assert "figures/" not in page(sheet)
+
+
+def test_a_quick_look_says_that_it_is_one():
+    study = load_study("universal")
+    frame = records(study, "paper", datasets=["cora"], max_epochs=5)
+    text = page(study_sheet(outcome(study, "paper", frame, max_epochs=5)))
+    assert "At most 5 epochs a run: a quick look" in text
 
 
 def test_the_index_links_every_page(told):

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
-from sharpen.cli.outputs import make_folder, write_together
+from sharpen.cli.outputs import output_folder, write_together
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
 
@@ -130,14 +130,15 @@ def compare(
     loaded = load_dataset(dataset, data)
     pairs, notes = plan_pairs(loaded, wanted, seeds)
     folder = out or Path("sharpen-out") / f"compare-{loaded.name}-{model}"
-    make_folder(folder)
     variants = [plain, *(replace(sharp, lam=value) for value in lams)]
     trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
-    if not quiet and not as_json:
-        typer.echo(f"Training {len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ ...", err=True)
     start = time.perf_counter()
     try:
-        records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
+        with output_folder(folder):
+            if not quiet and not as_json:
+                what = f"{len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ"
+                typer.echo(f"Training {what} ...", err=True)
+            records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
     except KeyboardInterrupt:
         typer.echo(f"Interrupted: nothing was written to {folder}.", err=True)
         raise typer.Exit(130) from None

@@ -12,38 +12,39 @@ from typing import Annotated, Any
 import typer
 
 from sharpen.cli.compare import parse_lams
-from sharpen.cli.completion import DEVICES, METRICS, offer
-from sharpen.errors import InputError
+from sharpen.cli.completion import METRICS, offer
+from sharpen.cli.options import (
+    Abstain,
+    Device,
+    EdgesFile,
+    EveryClass,
+    IdColumn,
+    LabelColumn,
+    NodesFile,
+    SourceColumn,
+    TargetColumn,
+    WeightColumn,
+    check_abstain,
+    of_columns,
+)
 from sharpen.trial import MODELS, NORMS
 
-_of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
-
-NodesFile = Annotated[
-    Path,
-    typer.Argument(help="Table of nodes: CSV, TSV, Parquet, JSON lines; or a graph: .npz, GraphML, GEXF, PyG Data."),
-]
-EdgesFile = Annotated[Path | None, typer.Argument(help="Table of edges; none if NODES holds them, or there are none.")]
-IdOption = Annotated[str | None, _of_columns("--id", help="Column that names the nodes.")]
-LabelOption = Annotated[str | None, _of_columns(help="Column of labels, blank where unknown.")]
-SourceOption = Annotated[str | None, _of_columns(help="Edge column of the one end.")]
-TargetOption = Annotated[str | None, _of_columns(help="Edge column of the other end.")]
-WeightOption = Annotated[str | None, _of_columns(help="Edge column of weights; edges of weight 0 are left out.")]
 
 
 def fit(
     nodes: NodesFile,
     edges: EdgesFile = None,
     *,
-    id_column: IdOption = None,
-    label: LabelOption = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    weight: WeightOption = None,
+    id_column: IdColumn = None,
+    label: LabelColumn = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    weight: WeightColumn = None,
     features: Annotated[
-        str | None, _of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
+        str | None, of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
     ] = None,
-    ignore: Annotated[str | None, _of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
+    ignore: Annotated[str | None, of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -63,12 +64,8 @@ def fit(
     ensemble: Annotated[
         bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together.")
     ] = True,
-    abstain: Annotated[
-        float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")
-    ] = None,
-    every_class: Annotated[
-        bool, typer.Option("--every-class", help="Add a column with the probability of each class.")
-    ] = False,
+    abstain: Abstain = None,
+    every_class: EveryClass = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/fit-NODES")
@@ -80,9 +77,7 @@ def fit(
     lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
-    device: Annotated[
-        str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))
-    ] = "auto",
+    device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
@@ -116,8 +111,7 @@ def fit(
             typer.echo(text, err=True)
 
     resolve_device(device)
-    if abstain is not None and not 0 <= abstain <= 1:
-        raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
+    check_abstain(abstain)
     classifier = NodeClassifier(
         model=model if "," not in model else [name.strip() for name in model.split(",")],
         lam=_auto_or_numbers(lam),

@@ -102,7 +102,9 @@ def report(
         write_findings(findings, reader)
     if not any(reader.outcome(study, p).finished for study in studies if study.reads is None for p in study.protocols):
         typer.echo(reader.hint(), err=True)
-    typer.echo(f"{len(sheets)} pages, with CSV and LaTeX{' and figures' if figures else ''}, are in {out}")
+    typer.echo(
+        f"{len(sheets)} page{'s' * (len(sheets) != 1)}, with CSV and LaTeX{' and figures' if figures else ''}, are in {out}"
+    )
     if page and parts:
         typer.echo(f"To look at all of it, open {out / 'page.html'}")
 
@@ -139,7 +141,7 @@ class Reader:
         # Runs that another study shares with this one do not make it a study that was run.
         done = [p for p in offered if self.outcome(source, p).complete]
         if study.traces:
-            done = [p for p in done if self.traces(self.outcome(source, p))]
+            done = [p for p in done if self._traced(self.outcome(source, p))]
         return done or [p for p in offered if self.outcome(source, p).finished][:1] or offered[:1]
 
     def traces(self, outcome: Outcome) -> Traces:
@@ -147,6 +149,12 @@ class Reader:
         return self.store.traces(
             {run.id for cell in outcome.cells for side in cell.sides.values() for run in side.runs}
         )
+
+    def _traced(self, outcome: Outcome) -> bool:
+        """Whether the runs of complete cells were traced."""
+        traces = self.traces(outcome)
+        complete = [cell for cell in outcome.cells if all(effect.complete for effect in cell.effects)]
+        return all(run.id in traces for cell in complete for side in cell.sides.values() for run in side.runs)
 
     def sheet(self, study: Study, protocol: str) -> Sheet:
         """The report of a study under a protocol."""

@@ -24,6 +24,8 @@ Factory = Callable[[int, int], nn.Module]
 class ModuleBackbone:
     """Trains a module that is called as ``model(x, edge_index)`` and gives logits or log-probabilities [N, C].
 
+    Where edges have weights and the module takes an ``edge_weight``, it gets them.
+
     Args:
         model: A module, copied and newly initialised for each member; or a function of (number of features, number of
             classes) that makes one.
@@ -55,11 +57,11 @@ class ModuleBackbone:
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
         """Two members for each job, in the same order: as it is, and smoothed."""
         where = resolve_device(self.device)
-        x, edge_index, y = _dense(graph).to(where), graph.edge_index.to(where), graph.y.to(where)
+        x, edges, y = _dense(graph).to(where), _Edges(graph, where), graph.y.to(where)
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            return [member for job in jobs for member in self._train_one(graph, job, x, edge_index, y)]
+            return [member for job in jobs for member in self._train_one(graph, job, x, edges, y)]
 
-    def _train_one(self, graph: Graph, job: Job, x: Tensor, edge_index: Tensor, y: Tensor) -> list[Member]:
+    def _train_one(self, graph: Graph, job: Job, x: Tensor, edges: _Edges, y: Tensor) -> list[Member]:
         module = self.build(graph.num_features, graph.num_classes, job.seed).to(x.device)
         objective = SharpeningLoss(lam=job.candidate.lam, balance=job.candidate.balance, q=self.settings["q"])
         optimizer = torch.optim.Adam(
@@ -73,11 +75,11 @@ class ModuleBackbone:
             for epoch in range(self.settings["epochs"]):
                 module.train()
                 optimizer.zero_grad()
-                loss = objective(_call(module, x, edge_index, graph.num_classes), y, labeled=train)
+                loss = objective(_call(module, x, edges, graph.num_classes), y, labeled=train)
                 loss.backward()
                 optimizer.step()
                 with torch.no_grad():
-                    logits = _call(module.eval(), x, edge_index, graph.num_classes)
+                    logits = _call(module.eval(), x, edges, graph.num_classes)
                 if not (torch.isfinite(loss) and torch.isfinite(logits).all()):
                     ok = False
                     break
@@ -94,7 +96,7 @@ class ModuleBackbone:
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights, in the same order."""
         where = resolve_device(self.device)
-        x, edge_index = _dense(graph).to(where), graph.edge_index.to(where)
+        x, edges = _dense(graph).to(where), _Edges(graph, where)
         module = self.build(graph.num_features, num_classes, seed=0).to(where).eval()
         for own in weights:
             try:
@@ -105,7 +107,7 @@ class ModuleBackbone:
                     f"model does not fit the saved weights ({reason}); give the one it was fitted with"
                 ) from None
             with torch.no_grad():
-                yield _call(module, x, edge_index, num_classes).cpu().numpy()
+                yield _call(module, x, edges, num_classes).cpu().numpy()
 
 
 def _initialized(module: nn.Module) -> nn.Module:
@@ -122,11 +124,23 @@ def _dense(graph: Graph) -> Tensor:
     return graph.x.to_dense() if graph.is_sparse else graph.x
 
 
-def _call(module: nn.Module, x: Tensor, edge_index: Tensor, num_classes: int) -> Tensor:
+class _Edges:
+    """The edges as a module takes them, on its device."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        self.index = graph.edge_index.to(device)
+        self.weight = None if graph.edge_weight is None else graph.edge_weight.to(device, torch.float32)
+
+
+def _call(module: nn.Module, x: Tensor, edges: _Edges, num_classes: int) -> Tensor:
+    takes = inspect.signature(module.forward).parameters
+    more: dict[str, Tensor] = {}
+    if edges.weight is not None and "edge_weight" in takes:
+        more["edge_weight"] = edges.weight
     # PyG's graph transformers insist on knowing which graph a node belongs to: here there is one.
-    third = list(inspect.signature(module.forward).parameters.values())[2:3]
-    asks = third and third[0].name == "batch" and third[0].default is inspect.Parameter.empty
-    out = module(x, edge_index, x.new_zeros(len(x), dtype=torch.long)) if asks else module(x, edge_index)
+    if "batch" in takes and takes["batch"].default is inspect.Parameter.empty:
+        more["batch"] = x.new_zeros(len(x), dtype=torch.long)
+    out = module(x, edges.index, **more)
     if not isinstance(out, Tensor) or out.shape != (len(x), num_classes):
         got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise InputError(

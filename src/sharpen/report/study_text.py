@@ -91,7 +91,14 @@ def agreement(
 
 
 def agreement_sentence(outcome: Outcome, name: str) -> str:
-    """How many scores of a variant lie within two combined standard deviations of the published ones; the others by name."""
+    """How many scores of a variant lie within two combined standard deviations of the published ones; the others by name.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> agreement_sentence(outcome(load_study("arxiv"), "paper", pd.DataFrame()), "baseline")
+    "baseline: no cell can be compared with the paper's score yet."
+    """
     within, beyond, open_ = agreement(outcome, name)
     if not within and not beyond:
         return f"{name}: no cell can be compared with the paper's score yet."

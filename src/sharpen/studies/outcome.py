@@ -237,6 +237,7 @@ class Outcome:
         planned, finished: how many different runs it consists of, and how many of them there are.
         costs: what they took, by device and precision. A run that serves several studies counts in each.
         provenance: where they come from.
+        max_epochs: the limit that the runs were given, if they were.
     """
 
     study: Study
@@ -246,6 +247,7 @@ class Outcome:
     finished: int
     costs: tuple[Cost, ...]
     provenance: Provenance
+    max_epochs: int | None = None
 
     @property
     def complete(self) -> int:
@@ -302,6 +304,7 @@ def outcome(
         finished=len(own),
         costs=costs(own),
         provenance=_provenance(own),
+        max_epochs=max_epochs,
     )
 
 

@@ -24,6 +24,13 @@ def forest_figure(outcome: Outcome, contrast: str | None = None) -> Figure:
     Args:
         outcome: of a study with comparisons.
         contrast: by its name ``a - b``; None: the study's first.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> forest_figure(outcome(load_study("arxiv"), "paper", pd.DataFrame()))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: study 'arxiv' has no pairs for 'ts-0.25 - baseline' yet; run it first, see sharpen study status
     """
     name = contrast or next((contrast.name for contrast in outcome.study.compare), "")
     shown = [(cell, effect) for cell, effect in outcome.effects(name) if effect.difference is not None]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette.
 COLOURS = {"gcn": "#0072B2", "sage": "#D55E00", "gat": "#009E73", "mlp": "#6B6B6B"}
-MARKERS = {"gcn": "o", "sage": "s", "gat": "^", "mlp": "D"}
+MARKERS = {"gcn": "o", "sage": "s", "gat": "^", "mlp": "v"}
 DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
     "gcn": "-",
     "sage": (0, (5, 2)),
