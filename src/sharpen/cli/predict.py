@@ -64,8 +64,9 @@ def predict(
         tell(line)
     classes = [str(name) for name in classifier.classes_]
     graph = to_graph(tables, x, classes)
-    probabilities = classifier.predict_proba(graph)
+    labels = [None if c < 0 else classifier.classes_[c] for c in graph.y.tolist()]
     labeled = graph.y.numpy() >= 0
+    probabilities = classifier.predict_proba(graph, labels if labeled.any() else None)
     write_predictions(
         out,
         prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class),
