@@ -60,13 +60,14 @@ REFERENCE = {
 
 @dataclass
 class Sheet:
-    """One page of the site: its Markdown, and what becomes of it."""
+    """One page of the site: its Markdown, and what becomes of it; the pictures and other files that it shows or links to."""
 
     path: str
     text: str
     title: str = ""
     body: str = ""
     anchors: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
 
 def build(out: Path) -> list[str]:
@@ -78,8 +79,9 @@ def build(out: Path) -> list[str]:
     if out.exists():
         shutil.rmtree(out)
     out.mkdir(parents=True)
-    if (DOCS / "images").is_dir():
-        shutil.copytree(DOCS / "images", out / "images")
+    for file in {file for sheet in sheets.values() for file in sheet.files}:
+        (out / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(DOCS / file, out / file)
     if results_page().is_file():
         (out / "results").mkdir()
         shutil.copy(results_page(), out / "results" / "page.html")
@@ -134,9 +136,8 @@ def mend(token: Token, sheet: Sheet, sheets: dict[str, Sheet]) -> None:
     target = posixpath.normpath(posixpath.join(posixpath.dirname(sheet.path), address)) if address else sheet.path
     if target.startswith("../results"):
         token.attrSet(name, up(sheet) + "results/page.html" if results_page().is_file() else "#")
-    elif token.type == "image":
-        if not (DOCS / target).is_file():
-            raise SystemExit(f"docs/{sheet.path}.md shows {address}, which is not there")
+    elif not target.endswith(".md") and (DOCS / target).is_file():
+        sheet.files.add(target)
     else:
         page = target.removesuffix(".md")
         if page not in sheets:

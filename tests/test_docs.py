@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from markdown_it import MarkdownIt
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 from typer.testing import CliRunner
@@ -17,13 +18,25 @@ from typer.testing import CliRunner
 import sharpen
 from sharpen.cli.app import app
 from sharpen.datasets.registry import find_dataset
+from sharpen.studies import load_study, plan
+from sharpen.studies.store import Store
+from sharpen.trial import Record
+from tests.studies.fake import bump, score
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The blocks of code on a page that are of a language."""
+    tokens = MarkdownIt("commonmark").parse(path.read_text(encoding="utf-8"))
+    return [token.content for token in tokens if token.type == "fence" and token.info.strip() == language]
+
+
 COMMANDS = [
     (path, line)
     for path in [*PAGES, ROOT / "README.md", ROOT / "examples" / "karate" / "README.md"]
-    for block in re.findall(r"^```\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for block in blocks(path, "")
     for line in block.splitlines()
     if line.startswith("sharpen ")
 ]
@@ -113,19 +126,31 @@ def test_nothing_is_fetched(site: dict[Path, Links]) -> None:
         ], path
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def fill_store(folder: Path) -> None:
+    """Records of one study for the examples that read them."""
+    for protocol in ("paper", "paired"):
+        for cell in plan(load_study("universal"), protocol, datasets=["cora"]):
+            trials = {trial.id: trial for variant in cell.trials.values() for trial in variant}.values()
+            Store(folder).add(
+                [
+                    Record(t, score(t, bump, "val"), score(t, bump, "test"), 1, "ok", 0.5, "cpu", "float32")
+                    for t in trials
+                ]
+            )
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=lambda path: path.stem)
 def test_python_examples_run_from_top_to_bottom(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    if not blocks:
-        pytest.skip("no Python in it")
     monkeypatch.chdir(tmp_path)
+    if path.stem == "studies":
+        fill_store(tmp_path / "results" / "store")
     data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), y=torch.tensor([0, 0, 1, 1]))
     data.train_mask = torch.tensor([True, False, True, False])
     names: dict[str, object] = {
         "data": data,
         "model": GCNConv(4, 2),
     }  # what the first example of a page may take for granted
-    for block in blocks:
+    for block in blocks(path, "python"):
         exec(compile(block, str(path), "exec"), names)
 
 
@@ -136,6 +161,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "examples", folder / "examples")
     for file in (ROOT / "examples" / "karate").iterdir():
         shutil.copy(file, folder)
+    (folder / "mine.yaml").write_text(blocks(ROOT / "docs" / "studies.md", "yaml")[0], encoding="utf-8")
     return folder
 
 

@@ -234,7 +234,7 @@ def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
         "# Results",
         "",
         "Made by `sharpen study report` from the records in `store/`; `make results` makes it anew. Every page has its",
-        "tables as CSV and LaTeX beside it.",
+        "tables as CSV and LaTeX beside it; [page.html](page.html) has all of it to look at.",
         "",
         "| study | protocol | runs | what it found | time |",
         "|:---|:---|:---|:---|:---|",
