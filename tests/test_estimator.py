@@ -157,10 +157,13 @@ def test_labels_are_spread_where_that_is_best(spreading: NodeClassifier) -> None
     bare = Graph(graph.x, graph.edge_index)
     assert np.array_equal(spreading.predict_proba(bare), spreading.predict_proba(graph))
     assert np.array_equal(spreading.predict_proba(bare, some_labels(graph)), spreading.predict_proba(graph))
+    assert not spreading.lacks_labels(bare)
 
 
 def test_a_spreading_model_labels_other_graphs_with_and_without_labels(spreading: NodeClassifier) -> None:
     other = two_rings(nodes=50, seed=1)
+    assert spreading.lacks_labels(other)
+    assert not spreading.lacks_labels(other, some_labels(other))
     p = spreading.predict_proba(other)
     assert np.isfinite(p).all()
     assert p.sum(1) == pytest.approx(1)

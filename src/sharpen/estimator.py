@@ -38,7 +38,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
     NetworkX graph (features in ``x``, labels in ``label``), or a pair of features and adjacency matrix. Labels may be of any
-    type; None, NaN and −1 are unknown.
+    type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE, smoothing and spreading use them; GAT learns its
+    own.
 
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
@@ -162,6 +163,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, graph: Any, y: Any = None) -> np.ndarray:
         """The most probable class of each node, one of ``classes_``; arguments as for :meth:`predict_proba`."""
         return self.classes_[self.predict_proba(graph, y).argmax(1)]
+
+    def lacks_labels(self, graph: Any, y: Any = None) -> bool:
+        """Whether the model would spread known labels but knows none of this graph's, and so has to do without.
+
+        Args:
+            graph, y: As for :meth:`predict_proba`.
+        """
+        fitted, data = self._checked(), convert(graph)[0]
+        known = fitted.known_of(data) if y is None else self._known(y, data.num_nodes)
+        return fitted.jury.spreads and not (known >= 0).any()
 
     def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the nodes whose label is known; of a PyG ``Data`` with a ``test_mask``, on those in it."""

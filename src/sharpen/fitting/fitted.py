@@ -101,11 +101,14 @@ class Fitted:
                 f"the graph has {graph.num_features} features, but the model was fitted on {self.num_features}; "
                 "give the same ones in the same order"
             )
-        if known is None:
-            same = self.jury.spreads and identify(graph) == self.graph_id
-            known = self.known if same else np.full(graph.num_nodes, -1)
+        known = self.known_of(graph) if known is None else known
         jury = self.jury if (known >= 0).any() or self.without_labels is None else self.without_labels
         return jury.probabilities(graph, known, self.num_classes, backbone)
+
+    def known_of(self, graph: Graph) -> np.ndarray:
+        """The labels to spread that it remembers: on the graph it was fitted on, those of the fit; on any other, none."""
+        same = self.jury.spreads and identify(graph) == self.graph_id
+        return self.known if same else np.full(graph.num_nodes, -1)
 
 
 def identify(graph: Graph) -> str:
@@ -144,6 +147,8 @@ def conclude(
     evidence = Evidence(found.members, y, metric)
     chosen = choose(evidence, ensemble=ensemble)
     report = _report(evidence, chosen, found, graph, ensemble, seed)
+    if graph.edge_weight is not None and any(candidate.model == "gat" for candidate in chosen):
+        notes = [*notes, "GAT, which is used, learns weights of its own and does not read those of the edges"]
     report |= {"metric": metric, "settings": dict(settings), "seed": seed, "notes": [*notes, *found.notes]}
     final = None
     if not ensemble:
