@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Member, judged
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
-from sharpen.splits import Split
 from sharpen.training import train
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
@@ -33,6 +34,8 @@ class PopulationBackbone:
         settings: ``layers hidden dropout norm residual input_linear lr weight_decay epochs q``, as in
             :class:`sharpen.Trial`, with nothing left open.
         device: ``auto``, ``cpu`` or ``cuda``.
+        balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
+        progress: Whether to draw a progress bar on a terminal.
         batching: As for :func:`sharpen.training.memory.choose_batching`.
         tell: Is told, once, if the graph is taken in batches.
     """
@@ -41,11 +44,13 @@ class PopulationBackbone:
         self,
         settings: Mapping[str, Any],
         device: str = "auto",
+        balanced: bool = False,
+        progress: bool = False,
         batching: str = "auto",
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.settings, self.device, self.batching = dict(settings), device, batching
-        self._tell, self.note = tell, ""
+        self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
+        self.batching, self._tell, self.note = batching, tell, ""
 
     def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
         shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
@@ -56,8 +61,7 @@ class PopulationBackbone:
         return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32)
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: as it is, and smoothed."""
-        splits = {job.split.name: job.split for job in jobs}
+        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
         cut: dict[str, str | None] = {}
         for model in dict.fromkeys(job.candidate.model for job in jobs):
             cut[model], note = self._cut(graph, self._network(graph, model, graph.num_classes))
@@ -68,12 +72,11 @@ class PopulationBackbone:
         size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if any(cut.values()) else len(jobs)
         members: list[Member] = []
         for first in range(0, len(jobs), size):
-            members += self._train(graph, jobs[first : first + size], splits, cut)
+            members += self._train(graph, jobs[first : first + size], cut)
         return members
 
-    def _train(
-        self, graph: Graph, jobs: Sequence[Job], splits: Mapping[str, Split], cut: Mapping[str, str | None]
-    ) -> list[Member]:
+    def _train(self, graph: Graph, jobs: Sequence[Job], cut: Mapping[str, str | None]) -> list[Member]:
+        splits = {job.split.name: job.split for job in jobs}
         trials = [
             Trial(
                 model=job.candidate.model,
@@ -87,11 +90,22 @@ class PopulationBackbone:
             for job in jobs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            records = train(graph, trials, splits=splits, device=self.device, progress=False, keep_weights=True)
+            records = train(
+                graph,
+                trials,
+                splits=splits,
+                device=self.device,
+                progress=self.progress,
+                keep_weights=True,
+                choose="last",
+                class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
+            )
         members: list[Member] = []
+        neighbours, y = Neighbours(graph), graph.y.numpy()
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
-            members += judged(graph, job, record.logits, record.weights, record.best_epoch, record.status == "ok")
+            ok = record.status == "ok"
+            members += judged(neighbours, y, job, record.logits, record.weights, ok, record.traces)
         return members
 
     def logits(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from sharpen.kernels.layer import SCORE_COLUMNS
 from sharpen.large.inputs import RowInputs
 from sharpen.large.parted import PartedGraph
 from sharpen.models import Network
@@ -58,7 +57,7 @@ def layerwise_logits(
     own_runs = [run for number, run in enumerate(runs) if owner(number)]
     x = torch.empty(members, parted.num_nodes, network.hidden, device=device, dtype=dtype)
 
-    def projected(run: slice) -> Tensor:
+    def projected(run: slice) -> list[Tensor]:
         return network.project(parameters, RowInputs(parted, run, network.convolution, device, dtype))
 
     if network.input_linear:
@@ -68,23 +67,26 @@ def layerwise_logits(
         blocks = network.blocks(layer)
         from_features = layer == 0 and not network.input_linear
 
-        def multiplied(run: slice, layer: int = layer, from_features: bool = from_features) -> Tensor:
+        def multiplied(run: slice, layer: int = layer, from_features: bool = from_features) -> list[Tensor]:
             return projected(run) if from_features else network.multiply(parameters, layer, x[:, run])
 
         if not blocks.neighbors:
             for run in own_runs:
-                x[:, run] = network.finish(parameters, statistics, layer, multiplied(run), None)
+                x[:, run] = network.finish(parameters, statistics, layer, multiplied(run))
             continue
-        width = blocks.width + SCORE_COLUMNS * blocks.scores
-        everywhere = torch.empty(members, parted.num_nodes, width, device=device, dtype=dtype)
+        widths = [blocks.width, 2] if blocks.scores else [blocks.width]
+        offered = [torch.empty(members, parted.num_nodes, width, device=device, dtype=dtype) for width in widths]
         for run in own_runs:
-            everywhere[:, run] = blocks.offered(multiplied(run))
-        share(everywhere, runs)
+            z = blocks.split(multiplied(run))
+            for everyone, part in zip(offered, (z[0], z[-1]), strict=False):
+                everyone[:, run] = part[..., : everyone.shape[2]]
+        for everyone in offered:
+            share(everyone, runs)
         for run in own_runs:
             # A run's own vectors are read before they are overwritten, and nobody else's are needed any more.
-            z = multiplied(run) if len(blocks.sizes) > 1 else everywhere[:, run]
+            z = multiplied(run) if len(blocks.sizes) > 1 else [offered[0][:, run]]
             graph = parted.rows(run, network.convolution.gather, device, dtype)
-            x[:, run] = network.finish(parameters, statistics, layer, z, graph, everywhere=everywhere)
+            x[:, run] = network.finish(parameters, statistics, layer, z, graph, offered)
     logits = torch.empty(members, parted.num_nodes, network.num_classes, device=device, dtype=dtype)
     for run in own_runs:
         logits[:, run] = network.head(parameters, x[:, run])

@@ -17,7 +17,7 @@ import torch
 from sharpen.graph import Graph
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.partition import metis
-from sharpen.large.stored import StoredGraph, load_array, save_array
+from sharpen.large.stored import StoredGraph, load_array, refuse_weights, save_array
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
 CHUNK_ENTRIES = 2**22
@@ -133,6 +133,7 @@ def arrange(graph: Graph, parts: int) -> PartedGraph:
 
     A stored graph is arranged on disk, beside its own arrays, and found there the next time, by any process.
     """
+    refuse_weights(graph)
     known = _ARRANGED.setdefault(graph, {})
     if parts not in known:
         if parts == 1:

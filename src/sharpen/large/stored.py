@@ -47,7 +47,13 @@ class StoredGraph(Graph):
                 )
                 shape = (len(y), int(about["features"]))
                 x = torch.sparse_csr_tensor(starts, column, value, size=shape, check_invariants=False)
-            fields = {"x": x, "y": y, "class_names": tuple(about["class_names"]), "name": about["name"]}
+            fields = {
+                "x": x,
+                "y": y,
+                "class_names": tuple(about["class_names"]),
+                "name": about["name"],
+                "edge_weight": None,
+            }
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{where} is not a stored graph ({type(error).__name__}: {error}); make it with store_graph"
@@ -82,6 +88,7 @@ def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
     >>> open_graph(place).adjacency.degree().tolist()
     [2, 3, 2]
     """
+    refuse_weights(graph)
     arrays = {
         "rowptr": graph.adjacency.rowptr.numpy(),
         "col": graph.adjacency.col.numpy(),
@@ -97,6 +104,14 @@ def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
     else:
         arrays["x"] = graph.x.numpy()
     return write_stored(folder, arrays, graph.num_features, graph.class_names, graph.name)
+
+
+def refuse_weights(graph: Graph) -> None:
+    """Weights of edges have no place in stored graphs and in batches yet."""
+    if graph.edge_weight is not None:
+        raise InputError(
+            f"{graph.name} has edge weights, which stored graphs and batches do not keep; leave them out, or use the full batch"
+        )
 
 
 def write_stored(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,9 @@ from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import PartedGraph, arrange
 from sharpen.large.stored import StoredGraph
 from sharpen.models import Network
+from sharpen.objective import combine, sharpening_parts
 from sharpen.splits import Split
-from sharpen.training.members import Members, Results
+from sharpen.training.members import PLAIN, Members, Results, Terms
 from sharpen.training.ranks import Ranks
 from sharpen.trial import Trial
 
@@ -41,7 +43,7 @@ class BatchedPopulation(Members):
         batching: How it is cut.
         metric, trials, splits: As for :class:`sharpen.training.population.Population`.
         device, dtype: Where and in which precision to compute.
-        keep_logits: Whether to give class scores of all nodes with the results.
+        terms: What else is asked of all of them; with weights, class scores of all nodes are given too.
         ranks: The processes that train together.
     """
 
@@ -55,7 +57,7 @@ class BatchedPopulation(Members):
         splits: Sequence[Split],
         device: torch.device,
         dtype: torch.dtype,
-        keep_logits: bool = False,
+        terms: Terms = PLAIN,
         ranks: Ranks | None = None,
     ) -> None:
         self.ranks = ranks or Ranks()
@@ -77,8 +79,20 @@ class BatchedPopulation(Members):
             id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
         }
         y = graph.y[torch.from_numpy(np.asarray(self.parted.order))].to(device)
-        super().__init__(network, y, metric, trials, [renumbered[id(split)] for split in splits], dtype, True)
-        self.device, self.dtype, self._place, self._keep_logits = device, dtype, place, keep_logits
+        super().__init__(
+            network,
+            y,
+            metric,
+            trials,
+            [renumbered[id(split)] for split in splits],
+            dtype,
+            replace(terms, keep_weights=True),
+        )
+        self.device, self.dtype, self._place, self._keep_logits = device, dtype, place, terms.keep_weights
+        if self.class_weight is not None:
+            # The weighted mean is over all labeled nodes: its normaliser is theirs, and a batch only estimates the sum.
+            known = self.class_weight[self.y.clamp(min=0)]
+            self._weighted = known / (self.labeled * known).sum(1, keepdim=True)
 
     @staticmethod
     def _prepare(network: Network, graph: Graph, batching: Batching, dtype: torch.dtype) -> PartedGraph:
@@ -145,16 +159,14 @@ class BatchedPopulation(Members):
         )
         core = torch.from_numpy(batch.nodes[: batch.core]).to(self.device)
         labeled, unlabeled = (weight[:, core] / batch.probability for weight in (self.labeled, self.unlabeled))
-        return population_loss(
-            logits[:, : batch.core].contiguous(),
-            self.y[core],
-            labeled,
-            unlabeled,
-            self.q,
-            self.lam,
-            self.lam_labeled,
-            self.balance,
-        )
+        scores, y = logits[:, : batch.core].contiguous(), self.y[core]
+        if self.class_weight is None:
+            return population_loss(scores, y, labeled, unlabeled, self.q, self.lam, self.lam_labeled, self.balance)
+        parts = sharpening_parts(scores, y, labeled, unlabeled, self.q)
+        weighted = sharpening_parts(scores, y, labeled * self._weighted[:, core], unlabeled, self.q)
+        parts = parts._replace(cross_entropy=weighted.cross_entropy)
+        loss = combine(parts, self.lam, self.lam_labeled, self.balance)
+        return loss, torch.stack(parts[:3]).detach()
 
     def _logits(self, weights: dict[str, Tensor]) -> Tensor:
         """Exact class scores of all nodes, [R, N, C], in the parted order."""
@@ -193,7 +205,6 @@ class BatchedPopulation(Members):
         for moments in ("first", "second"):
             for name, value in zip(self.parameters, getattr(self.adam, moments), strict=True):
                 named[f"adam.{moments}.{name}"] = value
-        named["adam.steps"] = self.adam.steps
         for name in ("epoch_number", "traces", "alive", "best_val", "best_epoch"):
             named[name] = getattr(self, name)
         return named
@@ -207,3 +218,4 @@ class BatchedPopulation(Members):
             for name, value in mine.items():
                 value.copy_(state[name])
         self.ranks.from_first(mine)
+        self.adam.count(self.epoch_number * (self.batches.per_epoch // self.batching.per_step))

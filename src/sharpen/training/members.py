@@ -6,12 +6,13 @@ Everything a member has is a row of a tensor [R, ...]; no operation mixes rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sharpen.evaluation.metrics import accuracy, roc_auc
+from sharpen.evaluation.metrics import accuracy, balanced_accuracy, roc_auc
 from sharpen.kernels.activation import Dropout
 from sharpen.kernels.adam import Adam
 from sharpen.kernels.dropout import layer_keys, member_keys
@@ -21,17 +22,35 @@ from sharpen.splits import Split
 from sharpen.trial import Trial
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What a call of :func:`sharpen.train` asks of every trial alike.
+
+    Args:
+        keep_weights: Whether to keep every member's weights of its chosen epoch.
+        choose: ``best``: the first epoch with the best validation score; ``last``: the last, whatever it scores.
+        class_weight: One weight for each class in the mean of the cross-entropy; None for equal ones.
+    """
+
+    keep_weights: bool = False
+    choose: str = "best"
+    class_weight: tuple[float, ...] | None = None
+
+
+PLAIN = Terms()
+
+
 class Members:
     """The state of R members.
 
     Args:
         network: The architecture that all members share.
         y: The classes of all nodes, on the device; −1 where unknown.
-        metric: ``accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
+        metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order and in the numbers of ``y``.
         dtype: The precision.
-        keep_weights: Whether to keep every member's weights of its chosen epoch.
+        terms: What else is asked of all of them.
     """
 
     # What an epoch leaves a trace of: numbers of the training step, the loss first, then scores of the evaluation.
@@ -47,9 +66,9 @@ class Members:
         trials: Sequence[Trial],
         splits: Sequence[Split],
         dtype: torch.dtype,
-        keep_weights: bool = False,
+        terms: Terms = PLAIN,
     ) -> None:
-        self.network, self.metric, self.y = network, metric, y
+        self.network, self.metric, self.y, self.terms = network, metric, y, terms
         self.members, nodes, device = len(trials), len(y), y.device
 
         def column(name: str) -> Tensor:
@@ -59,6 +78,8 @@ class Members:
         self.balance: float | Tensor = column("balance") if any(trial.balance for trial in trials) else 0.0
         orders = {trial.q for trial in trials}
         self.q: float | Tensor = orders.pop() if len(orders) == 1 else column("q")
+        weight = terms.class_weight
+        self.class_weight = None if weight is None else torch.tensor(weight, dtype=dtype, device=device)
         self.dropout = column("dropout") if any(trial.dropout for trial in trials) else None
 
         masks = {name: torch.zeros(self.members, nodes, dtype=torch.bool) for name in ("train", "val", "test")}
@@ -89,7 +110,7 @@ class Members:
         self.best_val = torch.full((self.members,), -torch.inf, dtype=torch.float64, device=device)
         self.best_epoch = torch.full((self.members,), -1, dtype=torch.int64, device=device)
         weights = self.parameters | self.statistics
-        self.best_weights = {name: w.detach().clone() for name, w in weights.items()} if keep_weights else {}
+        self.best_weights = {name: w.detach().clone() for name, w in weights.items()} if terms.keep_weights else {}
 
     def _layer_dropout(self, layer: int) -> Dropout | None:
         return self._dropout_at(self.epoch_number, layer)
@@ -101,7 +122,7 @@ class Members:
     @torch.no_grad()
     def _note(self, val: Tensor) -> Tensor:
         """Takes note of which members are better than ever; weights are kept for them. Gives who they are, [R]."""
-        better = (val > self.best_val) & self.alive
+        better = self.alive & ((val > self.best_val) if self.terms.choose == "best" else True)
         self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
         self.best_epoch = torch.where(better, self.epoch_number, self.best_epoch, out=self.best_epoch)
         weights = self.parameters | self.statistics
@@ -112,6 +133,8 @@ class Members:
     def _score(self, logits: Tensor, mask: Tensor) -> Tensor:
         if self.metric == "accuracy":
             return accuracy(logits, self.y, mask)
+        if self.metric == "balanced-accuracy":
+            return balanced_accuracy(logits, self.y, mask)
         return roc_auc(logits[..., 1] - logits[..., 0], self.y, mask)
 
     @torch.no_grad()

@@ -14,7 +14,7 @@ from torch import Tensor
 from sharpen.kernels.loss import population_loss
 from sharpen.models import Inputs, Network
 from sharpen.splits import Split
-from sharpen.training.members import Members, Results
+from sharpen.training.members import PLAIN, Members, Results, Terms
 from sharpen.trial import Trial
 
 
@@ -24,10 +24,10 @@ class Population(Members):
     Args:
         network: The architecture that all members share.
         inputs: The graph on the device.
-        metric: ``accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
+        metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order.
-        keep_weights: Whether to keep every member's weights of its chosen epoch.
+        terms: What else is asked of all of them.
     """
 
     def __init__(
@@ -37,15 +37,16 @@ class Population(Members):
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
-        keep_weights: bool = False,
+        terms: Terms = PLAIN,
     ) -> None:
-        super().__init__(network, inputs.labels(), metric, trials, splits, inputs.dtype, keep_weights)
+        super().__init__(network, inputs.labels(), metric, trials, splits, inputs.dtype, terms)
         self.inputs = inputs
         with torch.no_grad():
-            self.projected = network.project(self.parameters, inputs)
-        self.projected.requires_grad_()
-        self.best_logits = self.projected.new_zeros(
-            self.members, inputs.num_nodes, network.num_classes, requires_grad=False
+            projected = network.project(self.parameters, inputs)
+        self.projected = [block.requires_grad_() for block in projected]
+        nodes = inputs.num_nodes
+        self.best_logits = torch.zeros(
+            self.members, nodes, network.num_classes, dtype=inputs.dtype, device=inputs.device
         )
 
     def epoch(self) -> None:
@@ -58,24 +59,33 @@ class Population(Members):
             self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
         )
         loss, parts = population_loss(
-            logits, self.y, self.labeled, self.unlabeled, self.q, self.lam, self.lam_labeled, self.balance
+            logits,
+            self.y,
+            self.labeled,
+            self.unlabeled,
+            self.q,
+            self.lam,
+            self.lam_labeled,
+            self.balance,
+            self.class_weight,
         )
         self.adam.step(self._gradients(loss, self.parameters, self.projected))
         return [loss.detach(), *parts]
 
     def _gradients(
-        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Tensor, keep_graph: bool = False
+        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Sequence[Tensor], keep_graph: bool = False
     ) -> list[Tensor]:
         """Every member's gradient of its own loss, in the order of the parameters."""
         # The first weights get their gradients through the projection, the others straight from the loss.
         first = set(self.network.first_names)
         later = {name: p for name, p in parameters.items() if name not in first}
         # Members share nothing, so the gradient of the sum is each member's own.
-        gradient, *rest = torch.autograd.grad(
-            loss.sum(), [projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
+        gradients = torch.autograd.grad(
+            loss.sum(), [*projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
         )
-        by_name = self.network.project_gradients(gradient, parameters, self.inputs)
-        by_name |= dict(zip(later, rest, strict=True))
+        blocks = len(projected)
+        by_name = self.network.project_gradients(gradients[:blocks], parameters, self.inputs)
+        by_name |= dict(zip(later, gradients[blocks:], strict=True))
         return [by_name[name] for name in parameters]
 
     @torch.no_grad()
