@@ -60,9 +60,10 @@ def mean_over(estimates):
     ("model", "layers", "roads"),
     [("gcn", 2, False), ("sage", 3, False), ("gat", 2, False), ("mlp", 2, True), ("gcn", 1, True), ("sage", 1, True)],
 )
-def test_all_cluster_batches_together_are_the_full_batch(model, layers, roads, size):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_cluster_batches_together_are_the_full_batch(weighted, model, layers, roads, size):
     """Value and gradient, wherever no edge that matters is cut: towns apart, or a first layer, which sees all edges."""
-    graph = towns(roads)
+    graph = towns(roads, weighted=weighted)
     parted = arrange(graph, 4)
     network, weights = network_and_weights(model, layers, graph)
     batches = ClusterBatches(parted, size, per_step=1)

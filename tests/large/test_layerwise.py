@@ -15,10 +15,12 @@ from sharpen.models.initial import draw
 CPU, DOUBLE = torch.device("cpu"), torch.float64
 
 
-def random_graph(sparse: bool) -> Graph:
+def random_graph(sparse: bool, weighted: bool = False) -> Graph:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 7)) * (rng.random((60, 7)) < 0.3)
-    return Graph(x=sp.csr_array(x) if sparse else x, edge_index=rng.integers(60, size=(2, 150)), y=np.arange(60) % 3)
+    edges, weight = rng.integers(60, size=(2, 150)), 0.1 + rng.random(150)
+    x = sp.csr_array(x) if sparse else x
+    return Graph(x=x, edge_index=edges, y=np.arange(60) % 3, edge_weight=weight if weighted else None)
 
 
 @pytest.mark.parametrize("input_linear", [False, True])
@@ -28,7 +30,7 @@ def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
     monkeypatch.setattr(layerwise, "_CHUNK_ACTIVATIONS", 500)
     monkeypatch.setattr(parted, "CHUNK_ENTRIES", 40)
     monkeypatch.setattr(parted.PartedGraph.chunks, "__defaults__", (40,))
-    graph = random_graph(sparse=norm == "layer")
+    graph = random_graph(sparse=norm == "layer", weighted=norm == "batch")
     network = Network(model, 7, 3, layers=3, hidden=6, norm=norm, residual=norm != "none", input_linear=input_linear)
     weights = draw(network.initials, [0, 4], CPU, DOUBLE)
     statistics = {name: value + 0.3 for name, value in network.statistics(2, CPU, DOUBLE).items()}
@@ -40,14 +42,17 @@ def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_stored_graph_is_the_same_graph(sparse, tmp_path):
-    graph = random_graph(sparse)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_stored_graph_is_the_same_graph(weighted, sparse, tmp_path):
+    graph = random_graph(sparse, weighted)
     store_graph(graph, tmp_path / "graph")
     stored = open_graph(tmp_path / "graph")
     assert torch.equal(stored.adjacency.col, graph.adjacency.col)
     assert torch.equal(stored.x.to_dense(), graph.x.to_dense())
-    both = torch.cat([graph.edge_index, graph.edge_index.flip(0)], dim=1)
-    assert stored.fingerprint == Graph(graph.x, both[:, both[0] != both[1]], graph.y).fingerprint
+    assert (stored.adjacency.to_scipy() != graph.adjacency.to_scipy()).nnz == 0
+    again = Graph(stored.x, stored.edge_index, stored.y, edge_weight=stored.edge_weight)
+    assert stored.fingerprint == again.fingerprint
+    assert torch.equal(again.adjacency.col, graph.adjacency.col)
     network = Network("gcn", 7, 3, layers=2, hidden=6)
     weights = draw(network.initials, [0], CPU, DOUBLE)
     found = [layerwise_logits(network, weights, {}, arrange(g, 5)) for g in (graph, stored, open_graph(stored.folder))]

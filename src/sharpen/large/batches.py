@@ -11,11 +11,11 @@ probability over the FULL count, never over the count in the batch. Cross-entrop
 balance term is a function of a mean; of it a batch gives the plug-in estimate, biased by about its curvature times the variance.
 
 **Sums over neighbours.** A node i of degree d sees b of its neighbours in the batch, itself among them. What is seen of the others
-stands for all others: their entries of P are multiplied by (d − 1)/(b − 1); a node that sees nobody else stands for its neighbours
-itself. Attention is a softmax over those seen. Where a batch holds all that a node gathers from, this is the full graph's sum. The
-first sum of GCN and GraphSAGE is always that: P X is computed once over the whole graph (``PartedGraph.propagated``), so that cut
-edges matter from the second layer on only. What cut edges do to later layers is a bias that no weighting removes; more parts per
-batch make it smaller.
+stands for all others: their entries of P are multiplied by (d − 1)/(b − 1), with edge weights by the ratio of their sums; a node
+that sees nobody else stands for its neighbours itself. Attention is a softmax over those seen. Where a batch holds all that a node
+gathers from, this is the full graph's sum. The first sum of GCN and GraphSAGE is always that: P X is computed once over the whole
+graph (``PartedGraph.propagated``), so that cut edges matter from the second layer on only. What cut edges do to later layers is a
+bias that no weighting removes; more parts per batch make it smaller.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Batch:
         core: The first so many nodes count in the objective; the others only serve them.
         probability: With which a node is in the core, the same for all nodes.
         symmetric: Whether whoever gathers is gathered from.
+        weight: Of each entry of ``col``; None: all count the same.
     """
 
     nodes: np.ndarray
@@ -49,6 +50,7 @@ class Batch:
     core: int
     probability: float
     symmetric: bool
+    weight: np.ndarray | None = None
 
 
 class Batches(Protocol):
@@ -112,7 +114,7 @@ class ClusterBatches:
         nodes = np.concatenate([np.arange(*run) for run in runs])
         places = np.full(graph.num_nodes, -1, dtype=np.int32)
         places[nodes] = np.arange(len(nodes), dtype=np.int32)
-        seen, rowptr = [], [np.zeros(1, dtype=np.int64)]
+        seen, weight, rowptr = [], [], [np.zeros(1, dtype=np.int64)]
         for start, stop in runs:
             begin, end = int(graph.rowptr[start]), int(graph.rowptr[stop])
             place = places[graph.col[begin:end]]
@@ -120,6 +122,8 @@ class ClusterBatches:
             count = np.concatenate([[0], np.cumsum(inside)])
             rowptr.append(rowptr[-1][-1] + count[graph.rowptr[start + 1 : stop + 1] - begin])
             seen.append(place[inside])
+            if graph.weight is not None:
+                weight.append(graph.weight[begin:end][inside])
         return Batch(
             nodes,
             np.concatenate(rowptr).astype(np.int32),
@@ -127,6 +131,7 @@ class ClusterBatches:
             core=len(nodes),
             probability=len(parts) / graph.num_parts,
             symmetric=True,
+            weight=np.concatenate(weight) if weight else None,
         )
 
 
@@ -142,6 +147,8 @@ class NeighborBatches:
     """
 
     def __init__(self, parted: PartedGraph, size: int, fanout: int | None, hops: int, per_step: int) -> None:
+        if parted.weight is not None:
+            raise InputError("neighbour batches do not know edge weights; use clusters, or leave the weights out")
         self._parted, self._hops = parted, hops
         self.per_epoch = _how_many(parted.num_nodes, min(size, parted.num_nodes), per_step)
         core = -(-parted.num_nodes // self.per_epoch)

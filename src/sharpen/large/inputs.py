@@ -65,17 +65,23 @@ class BatchInputs(RowInputs):
             ones = torch.ones(len(col), dtype=self.dtype, device=self.device)
             return Csr(rowptr, col, ones, self.num_nodes, symmetric=batch.symmetric)
         degree = torch.from_numpy(np.asarray(self._parted.degree[batch.nodes])).to(self.device, torch.float64)
-        seen = rowptr.diff()
-        stands_for = (degree - 1) / (seen - 1).clamp(min=1)
-        one = torch.ones_like(degree)
+        one, count = torch.ones_like(degree), rowptr.diff()
+        row = torch.repeat_interleave(torch.arange(self.num_nodes, device=self.device), count)
+        itself = row == col
+        if batch.weight is None:
+            weight, loop, others = one[:1], one, (count - 1).to(degree)
+        else:
+            weight = torch.from_numpy(batch.weight).to(self.device)
+            loop = weight[itself]  # one in each row, in order
+            others = torch.zeros_like(degree).index_add_(0, row, torch.where(itself, 0.0, weight))
+        sees = count > 1
+        stands_for = torch.where(sees, (degree - loop) / torch.where(sees, others, one), 0.0)
         by_row, by_col = (degree.rsqrt(), degree.rsqrt()) if gather == "symmetric" else (1 / degree, one)
         by_row = by_row * stands_for
-        own = torch.where(seen > 1, 1 / degree, one)
-        row = torch.repeat_interleave(torch.arange(self.num_nodes, device=self.device), seen)
-        itself = row == col
+        own = torch.where(sees, loop / degree, one)
 
         def values(of_row: Tensor, of_col: Tensor) -> Tensor:
-            return torch.where(itself, own[row], of_row[row] * of_col[col]).to(self.dtype)
+            return torch.where(itself, own[row], weight * of_row[row] * of_col[col]).to(self.dtype)
 
         # A symmetric pattern gives the transpose without sorting: the same places, the other factors.
         turned = Csr(rowptr, col, values(by_col, by_row), self.num_nodes) if batch.symmetric else None

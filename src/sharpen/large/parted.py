@@ -17,7 +17,7 @@ import torch
 from sharpen.graph import Graph
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.partition import metis
-from sharpen.large.stored import StoredGraph, load_array, refuse_weights, save_array
+from sharpen.large.stored import StoredGraph, load_array, save_array
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
 CHUNK_ENTRIES = 2**22
@@ -32,6 +32,7 @@ class PartedGraph:
         order: The old number of each node.
         offsets: Where each part starts; one longer than the number of parts.
         folder: Where more may be kept, if anywhere.
+        weight: Of each entry of the adjacency; None: all count the same. Degrees are sums of weights.
 
     >>> pairs = Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]])
     >>> parted = arrange(pairs, parts=2)
@@ -40,11 +41,19 @@ class PartedGraph:
     """
 
     def __init__(
-        self, rowptr: np.ndarray, col: np.ndarray, x: Any, order: np.ndarray, offsets: np.ndarray, folder: Path | None
+        self,
+        rowptr: np.ndarray,
+        col: np.ndarray,
+        x: Any,
+        order: np.ndarray,
+        offsets: np.ndarray,
+        folder: Path | None,
+        weight: np.ndarray | None = None,
     ) -> None:
-        self.rowptr, self.col, self.x = rowptr, col, x
+        self.rowptr, self.col, self.x, self.weight = rowptr, col, x, weight
         self.order, self.offsets, self.folder = order, offsets, folder
-        self.degree = np.diff(rowptr)
+        # No row is empty: each holds its node.
+        self.degree = np.diff(rowptr) if weight is None else np.add.reduceat(weight, rowptr[:-1])
         self._propagated: dict[tuple[str, torch.dtype], Any] = {}
 
     @property
@@ -88,6 +97,8 @@ class PartedGraph:
             value = (torch.repeat_interleave(own, rowptr.diff()) * others).rsqrt_()
         else:
             value = torch.repeat_interleave(1 / own, rowptr.diff())
+        if self.weight is not None:
+            value = value * torch.from_numpy(np.array(self.weight[begin:end])).to(device)
         return Csr(rowptr, col, value.to(dtype), self.num_nodes)
 
     def propagated(self, gather: str, dtype: torch.dtype) -> Any:
@@ -133,7 +144,6 @@ def arrange(graph: Graph, parts: int) -> PartedGraph:
 
     A stored graph is arranged on disk, beside its own arrays, and found there the next time, by any process.
     """
-    refuse_weights(graph)
     known = _ARRANGED.setdefault(graph, {})
     if parts not in known:
         if parts == 1:
@@ -152,8 +162,9 @@ def _as_it_is(graph: Graph) -> PartedGraph:
     nodes, adjacency = graph.num_nodes, graph.adjacency
     folder = graph.folder if isinstance(graph, StoredGraph) else None
     whole = np.array([0, nodes])
+    weight = None if adjacency.weight is None else adjacency.weight.numpy()
     return PartedGraph(
-        adjacency.rowptr.numpy(), adjacency.col.numpy(), _features(graph), np.arange(nodes), whole, folder
+        adjacency.rowptr.numpy(), adjacency.col.numpy(), _features(graph), np.arange(nodes), whole, folder, weight
     )
 
 
@@ -177,21 +188,26 @@ def _renumbered(graph: Graph, parts: int) -> PartedGraph:
     degree = np.diff(old_rowptr)[order]
     rowptr = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
     col = np.empty(len(old_col), dtype=np.int32)
+    old_weight = None if adjacency.weight is None else adjacency.weight.numpy()
+    weight = None if old_weight is None else np.empty(len(old_col))
     arranged = PartedGraph(rowptr, col, None, order, offsets, None)
     for chunk in arranged.chunks():  # in runs, so that little more than the result is in memory
         nodes = order[chunk]
+        entries = _entries(old_rowptr, nodes)
         block: Any = (
-            np.ones(rowptr[chunk.stop] - rowptr[chunk.start], dtype=np.int8),
-            place[old_col[_entries(old_rowptr, nodes)]],
+            np.ones(len(entries), dtype=np.int8) if old_weight is None else old_weight[entries],
+            place[old_col[entries]],
             rowptr[chunk.start : chunk.stop + 1] - rowptr[chunk.start],
         )
         matrix = sp.csr_array(block, shape=(len(nodes), len(order)))
         matrix.sort_indices()
         col[rowptr[chunk.start] : rowptr[chunk.stop]] = matrix.indices
+        if weight is not None:
+            weight[rowptr[chunk.start] : rowptr[chunk.stop]] = matrix.data
     x = _features(graph)
     # Dense features of a stored graph are renumbered on the way from file to file.
-    arranged.x = x if isinstance(graph, StoredGraph) and not graph.is_sparse else x[order]
-    return arranged
+    x = x if isinstance(graph, StoredGraph) and not graph.is_sparse else x[order]
+    return PartedGraph(rowptr, col, x, order, offsets, None, weight)
 
 
 def _entries(rowptr: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -208,6 +224,8 @@ def _write(folder: Path, parted: PartedGraph) -> None:
         made.mkdir()
         for name in ("rowptr", "col", "order", "offsets"):
             np.save(made / f"{name}.npy", getattr(parted, name))
+        if parted.weight is not None:
+            np.save(made / "weight.npy", parted.weight)
         x, order = parted.x, parted.order
         if sp.issparse(x):
             for name in ("indptr", "indices", "data"):
@@ -235,4 +253,5 @@ def _read(folder: Path) -> PartedGraph:
         features = json.loads((folder / "graph.json").read_text(encoding="utf-8"))["features"]
         parts: Any = tuple(load_array(folder / f"x-{name}.npy") for name in ("data", "indices", "indptr"))
         x = sp.csr_array(parts, shape=(len(arrays["order"]), features))
-    return PartedGraph(arrays["rowptr"], arrays["col"], x, arrays["order"], arrays["offsets"], folder)
+    weight = load_array(folder / "weight.npy") if (folder / "weight.npy").exists() else None
+    return PartedGraph(arrays["rowptr"], arrays["col"], x, arrays["order"], arrays["offsets"], folder, weight)

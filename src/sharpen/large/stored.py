@@ -5,6 +5,7 @@
     rowptr.npy, col.npy   the adjacency: int32, symmetric, one self-loop per node
     x.npy                 features, float32; or x-indptr.npy, x-indices.npy, x-data.npy where they are sparse
     y.npy                 classes, int64, −1 for unknown
+    weight.npy            of each entry of the adjacency, float64; where edges have weights
     graph.json            name, class names, number of features
     clusters-64/          the same in the order of 64 parts, once training has asked for it
 """
@@ -37,7 +38,9 @@ class StoredGraph(Graph):
         try:
             about = json.loads((where / "graph.json").read_text(encoding="utf-8"))
             rowptr, col = (torch.from_numpy(load_array(where / f"{name}.npy")) for name in ("rowptr", "col"))
-            adjacency = Adjacency(rowptr, col, num_nodes=len(rowptr) - 1)
+            weighs = (where / "weight.npy").exists()
+            weight = torch.from_numpy(load_array(where / "weight.npy")) if weighs else None
+            adjacency = Adjacency(rowptr, col, num_nodes=len(rowptr) - 1, weight=weight)
             y = torch.from_numpy(load_array(where / "y.npy"))
             if (where / "x.npy").exists():
                 x = torch.from_numpy(load_array(where / "x.npy"))
@@ -52,7 +55,6 @@ class StoredGraph(Graph):
                 "y": y,
                 "class_names": tuple(about["class_names"]),
                 "name": about["name"],
-                "edge_weight": None,
             }
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
@@ -72,6 +74,14 @@ class StoredGraph(Graph):
         col = self.adjacency.col.long()
         return torch.stack([row, col])[:, row != col]
 
+    @cached_property
+    def edge_weight(self) -> Tensor | None:
+        """The weights of the edges, [E], if they have any."""
+        if self.adjacency.weight is None:
+            return None
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
+        return self.adjacency.weight[row != self.adjacency.col]
+
     @property
     def num_edges(self) -> int:
         """The number of edges, each direction counted."""
@@ -88,12 +98,13 @@ def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
     >>> open_graph(place).adjacency.degree().tolist()
     [2, 3, 2]
     """
-    refuse_weights(graph)
     arrays = {
         "rowptr": graph.adjacency.rowptr.numpy(),
         "col": graph.adjacency.col.numpy(),
         "y": graph.y.numpy(),
     }
+    if graph.adjacency.weight is not None:
+        arrays["weight"] = graph.adjacency.weight.numpy()
     if graph.is_sparse:
         x = graph.x
         arrays |= {
@@ -104,14 +115,6 @@ def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
     else:
         arrays["x"] = graph.x.numpy()
     return write_stored(folder, arrays, graph.num_features, graph.class_names, graph.name)
-
-
-def refuse_weights(graph: Graph) -> None:
-    """Weights of edges have no place in stored graphs and in batches yet."""
-    if graph.edge_weight is not None:
-        raise InputError(
-            f"{graph.name} has edge weights, which stored graphs and batches do not keep; leave them out, or use the full batch"
-        )
 
 
 def write_stored(
