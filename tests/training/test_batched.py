@@ -43,6 +43,18 @@ def test_one_batch_of_all_parts_is_the_full_batch(model):
     assert (parts.val, parts.test, parts.best_epoch) == (whole.val, whole.test, whole.best_epoch)
 
 
+def test_class_weights_and_the_last_epoch_mean_the_same_in_batches():
+    """The weighted mean's normaliser is that of all labels: one batch is the full batch, and few labels in one are no harm."""
+    settings = {"hidden": 8, "dropout": 0.0, "epochs": 5, "lam": 0.4}
+    terms = {"class_weight": [1.0, 5.0, 0.5], "choose": "last"}
+    (whole,) = run([Trial(**settings)], **terms)
+    (parts,) = run([Trial(**settings, batching="clusters-6-6")], **terms)
+    np.testing.assert_allclose(parts.logits, whole.logits, rtol=1e-8, atol=1e-8)
+    assert whole.best_epoch == parts.best_epoch == 4
+    (few,) = run([Trial(**settings, batching="clusters-12-1")], **terms)
+    assert few.status == "ok"
+
+
 def test_a_member_does_not_depend_on_who_trains_beside_it():
     both = run(trials(4))
     for record, trial in zip(both, trials(4), strict=True):
