@@ -161,13 +161,12 @@ def load_array(path: Path) -> np.ndarray:
 
 def save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[np.ndarray], None]) -> None:
     """An array on disk that ``fill`` writes, and that appears whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    os.close(handle)
+    name = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         out = np.lib.format.open_memmap(name, mode="w+", dtype=dtype, shape=shape)
         fill(out)
         out.flush()
         os.replace(name, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        name.unlink(missing_ok=True)
         raise
