@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from sharpen.paper import published
+from sharpen.report.page import Part, study_page
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
 from sharpen.report.study_text import agreement, gain_sentence, missing_lines
 from sharpen.report.tables import number, signed
@@ -159,3 +160,38 @@ def test_latex_compiles_as_it_is(name, told, tmp_path: Path):
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull \\hbox" not in done.stdout
     assert "Float too large" not in done.stdout
+
+
+SIX = """\
+title: Six ablations
+datasets: [digits]
+models: [gcn]
+trial: {epochs: 3}
+variants:
+  plain: {lam: 0}
+  a: {lam: 0.25, q: 1}
+  b: {lam: 0.25, lam_labeled: 0}
+  c: {lam: 0.25, sharpen_val: false}
+  d: {lam: 0.25, lr: 0.02}
+  e: {lam: 0.25, dropout: 0.2}
+  f: {lam: 0.5}
+baseline: plain
+"""
+
+
+@pytest.mark.parametrize("compare", ["compare: ['* - plain']", "compare: [a - plain]", ""])
+def test_no_study_is_a_page_without_tables(tmp_path: Path, compare: str):
+    (tmp_path / "six.yaml").write_text(SIX + compare)
+    study = load_study(tmp_path / "six.yaml")
+    found = outcome(study, "paper", records(study, "paper"))
+    sheet = study_sheet(found)
+    text = page(sheet)
+    (cell,) = found.cells
+    for side in cell.sides.values():  # the score of every variant is in the page, whatever is compared
+        assert f"{number(side.mean)} ± {number(side.sd)}" in text
+    for contrast in study.compare:
+        assert f"{contrast.variant} − plain" in text
+        assert signed(cell.effect(contrast.name).difference.difference) in text
+    assert sheet_csv(sheet).count("digits,gcn") == (len(study.compare) or 7)
+    chapter = study_page([Part(study, found)], found.costs, "")
+    assert str(chapter.chapters).count("'kind': 'sheet'") >= 2

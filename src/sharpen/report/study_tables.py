@@ -151,6 +151,32 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     )
 
 
+def score_data(outcome: Outcome) -> Table:
+    """Every score of a study that compares nothing, one row per cell and variant; what CSV files hold.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> len(score_data(outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])).rows)
+    6
+    """
+    keys = ("dataset", "model", "variant", "score", "val", "paper", "note")
+    rows: list[tuple[Place, ...]] = [
+        (
+            cell.dataset,
+            cell.model,
+            name,
+            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            None if side.val is None else Number(side.val),
+            _quoted(side),
+            side.reason,
+        )
+        for cell in outcome.cells
+        for name, side in cell.sides.items()
+    ]
+    return Table(f"{outcome.study.title}: scores", tuple(Column(key, key) for key in keys), tuple(rows))
+
+
 _DETAILS = {
     column.key: column
     for column in (

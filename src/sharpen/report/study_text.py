@@ -130,6 +130,8 @@ def missing_lines(outcome: Outcome) -> list[str]:
     cells: dict[str, list[CellOutcome]] = {}
     for cell in outcome.cells:
         reasons = dict.fromkeys(effect.reason for effect in cell.effects if effect.difference is None and effect.reason)
+        if not cell.effects:  # a study that compares nothing
+            reasons = dict.fromkeys(side.reason for side in cell.sides.values() if not side.n and side.reason)
         for reason in reasons:
             cells.setdefault(reason, []).append(cell)
     return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]

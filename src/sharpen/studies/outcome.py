@@ -250,6 +250,11 @@ class Outcome:
     max_epochs: int | None = None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Every variant, then every choice: the sides of every cell."""
+        return (*self.study.variants, *self.study.choose)
+
+    @property
     def complete(self) -> int:
         """How many cells have all their comparisons on all the pairs that were planned."""
         return sum(bool(cell.effects) and all(effect.complete for effect in cell.effects) for cell in self.cells)
