@@ -102,7 +102,7 @@ def run(
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
     for problem in store.set_aside():
-        say(f"Not trusted, because {problem.reason}: {problem.path}")
+        say(problem.line)
     costs = Costs(where.type, name, precision, store.frame())
     sizes = Sizes(costs, max_members, time_limit)
     wanted = len(work.trials)
