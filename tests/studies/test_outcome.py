@@ -1,5 +1,7 @@
 """What an outcome says is what SciPy says of the same records, and what is missing has a reason."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,6 +108,14 @@ def test_equal_validation_scores_change_nothing():
     effect = cell.effect("retuned - ts-tuned")
     assert effect.difference.difference == 0
     assert effect.verdict == "unclear"
+
+
+def test_of_equals_the_one_that_changes_least_is_chosen():
+    study = load_study("lambda-curves")
+    study = replace(study, choose={"best": tuple(name for name in study.variants if name != "baseline")})
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+    frame = records(study, "paper", flat, **few).assign(val=0.8)
+    assert outcome(study, "paper", frame, **few).cell("cora", "gcn").sides["best"].variant in ("ts-0.05", "ts--0.05")
 
 
 def test_nothing_is_chosen_from_part_of_the_grid():

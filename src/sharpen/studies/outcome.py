@@ -385,9 +385,14 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
     if complete < len(candidates):
         some = f"{complete} of {len(candidates)} candidates run" if any(side.runs for side in candidates) else absent
         return Side(name, None, None, size, reason=planned.reason or some)
-    # Of equals the first is taken: what changes nothing stands first, then the order of the study.
+    # Of equals the first is taken: what changes nothing stands first, then what changes λ least, then the order of the study.
     unchanged = baseline.trial if baseline is not None else None
-    ordered = sorted(candidates, key=lambda side: side.trial != unchanged)
+
+    def change(side: Side) -> tuple[bool, float]:
+        apart = 0.0 if side.trial is None or unchanged is None else abs(side.trial.lam - unchanged.lam)
+        return side.trial != unchanged, round(apart, 9)
+
+    ordered = sorted(candidates, key=change)
     best = choose_by_validation(
         {float(i): pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for i, side in enumerate(ordered)}
     )
