@@ -42,6 +42,16 @@ def test_everything_is_trained_once_and_is_what_train_gives(tmp_path, tiny):
     assert store.claims() == []
 
 
+def test_records_of_another_precision_are_accepted_and_said(tmp_path, tiny):
+    study, store, lines = load_study(tiny), Store(tmp_path / "store"), []
+    run(study, store, device="cpu", models=["mlp"], precision="float64")
+    summary = run(study, store, device="cpu", say=lines.append)
+    assert (summary.recorded, summary.trained) == (12, 12)
+    assert [line for line in lines if "float64" in line] == [
+        "12 of the records are of float64 and count as they are; the report leaves pairs of two precisions out."
+    ]
+
+
 def test_studies_share_what_they_have_in_common(tmp_path, tiny):
     store, study = Store(tmp_path / "store"), load_study(tiny)
     other = replace(

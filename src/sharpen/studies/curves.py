@@ -7,8 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sharpen.evaluation import glass_delta, paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, Side, same_but, scores_of_pairs
+from sharpen.evaluation import paired_difference
+from sharpen.studies.outcome import (
+    CellOutcome,
+    Outcome,
+    Side,
+    glass_of_pairs,
+    pairs_of_runs,
+    same_but,
+    scores_of_pairs,
+)
 from sharpen.studies.spec import Study
 
 
@@ -148,11 +156,10 @@ def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
 
 
 def _point(lam: float, side: Side, baseline: Side) -> Point | None:
-    a, b, _ = scores_of_pairs(side, baseline)
-    if not a:
+    pairs, _ = pairs_of_runs(side, baseline)
+    if not pairs:
         return None
-    difference = paired_difference(a, b, resamples=0)
-    glass = glass_delta(a, b)
+    difference = paired_difference(*scores_of_pairs(pairs), resamples=0)
     return Point(
         lam=lam,
         mean=float(np.mean(side.tests)),
@@ -160,5 +167,5 @@ def _point(lam: float, side: Side, baseline: Side) -> Point | None:
         n=side.n,
         difference=difference.difference,
         interval=difference.t_interval,
-        glass=None if np.isnan(glass) else glass,
+        glass=glass_of_pairs(pairs),
     )

@@ -107,6 +107,10 @@ def run(
     sizes = Sizes(costs, max_members, time_limit)
     wanted = len(work.trials)
     summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
+    for other, count in _other_precisions(store, work, precision).items():
+        say(
+            f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
+        )
     if not download:
         work.skip_without_data(store, data)
     trainer = _Trainer(work, data, device, precision, progress)
@@ -171,6 +175,12 @@ class _Trainer:
             self._work.skip([cell] if cell.dataset in self._loaded else same_data, str(error))
             say(f"{cell}: left out: {error}")
             return []
+
+
+def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int]:
+    """How many records of the work there are in other precisions than the one asked for."""
+    found = store.frame(work.trials.values())["precision"].value_counts()
+    return {str(name): int(count) for name, count in found.items() if name != precision}
 
 
 def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]]) -> str:
