@@ -21,7 +21,7 @@ import sharpen
 from sharpen.errors import InputError
 from sharpen.studies import claims, store
 from sharpen.studies.revision import PACKAGE, revision, tree_hash
-from sharpen.studies.store import Store
+from sharpen.studies.store import Store, StoreError
 from sharpen.trial import Record, Trial, to_frame
 
 
@@ -40,6 +40,7 @@ def records(count: int, first: int = 0, **fields: object) -> list[Record]:
             seconds=0.5,
             device="cpu",
             precision="float32",
+            members=count,
             versions={"torch": "2"},
             traces={"loss": np.linspace(1, 0, 5, dtype=np.float32), "val": np.full(3, trial.seed, dtype=np.float32)},
         )
@@ -428,6 +429,43 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot write to the store"):
         Store(tmp_path / "file").claim([record.trial for record in records(1)])
+
+
+def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):
+    (tmp_path / "records").write_text("in the way")
+    for attempt in (Store(tmp_path).check_writable, lambda: Store(tmp_path).add(records(1))):
+        with pytest.raises(StoreError, match=r"cannot write to the store .* \(File exists\)"):
+            attempt()
+
+
+@pytest.mark.parametrize("fields", [{"seed": 2**40}, {"dataset": "my/graph"}, {"dataset": "../.hidden λ?"}])
+def test_seeds_and_names_may_be_anything(tmp_path, fields):
+    (record,) = records(1)
+    record = replace(record, trial=replace(record.trial, **fields))
+    kept = Store(tmp_path / "store")
+    kept.add([record], keep_traces=True)
+    assert kept.ids() == kept.traced_ids() == {record.trial.id}
+    for name, value in fields.items():
+        assert kept.frame()[name].tolist() == [value]
+    assert {path.name for path in tmp_path.iterdir()} == {"store"}
+
+
+def test_a_kill_between_records_and_traces_leaves_records_without_traces(tmp_path, monkeypatch):
+    kept, some = Store(tmp_path), records(2)
+    real = Store._write
+
+    def killed(self, part, *arguments):
+        if part == "traces":
+            raise KeyboardInterrupt
+        real(self, part, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            kept.add(some, keep_traces=True)
+    assert (len(kept.ids()), kept.traced_ids()) == (2, set())
+    kept.add(some, keep_traces=True)
+    assert kept.traced_ids() == kept.ids()
 
 
 def test_a_file_in_the_way_that_nobody_trusts_does_not_cost_the_records(tmp_path):

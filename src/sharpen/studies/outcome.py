@@ -299,7 +299,7 @@ def outcome(
 
     Args:
         study: what was declared.
-        protocol: ``paper`` or ``paired``.
+        protocol: ``paper``, ``paired`` or ``ablation``.
         frame: records as :meth:`sharpen.studies.Store.frame` gives them: ``id``, ``val``, ``test`` and what they took.
         unavailable: by dataset, why its cells cannot be run here.
         datasets, models: those to keep; None: all.

@@ -15,13 +15,16 @@ record is ever deleted; what is swept are names that begin with a dot, of writer
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,6 +78,14 @@ class Problem:
         return f"{'Read in part' if self.usable else 'Not trusted'}, because {self.reason}: {self.path}"
 
 
+class StoreError(InputError):
+    """The store cannot be written: no trial can be kept, whichever it is.
+
+    >>> issubclass(StoreError, InputError)
+    True
+    """
+
+
 class Store:
     """Records and traces in a folder; nothing is made there before something is written.
 
@@ -101,16 +112,34 @@ class Store:
             records: Of one dataset and one model.
             keep_traces: Whether to write their traces too; also for trials that are recorded already, if those have none.
         """
-        for part in ("records", "traces", "claims") if keep_traces else ("records", "claims"):
-            (self.folder / part).mkdir(parents=True, exist_ok=True)
-        with locked(self.folder / "claims"):
-            if keep_traces:
-                # Before the records: a trial that is recorded has its traces.
-                known = self.traced_ids()
-                untraced = [record for record in records if record.trial.id not in known]
-                self._write("traces", untraced, _traces_table)
+        with self._writing(*(("records", "traces") if keep_traces else ("records",))):
             known = self.ids()
             self._write("records", [record for record in records if record.trial.id not in known], _records_table)
+            if keep_traces:
+                # After the records, and of the recorded runs only: a runner that is killed in between leaves records without
+                # traces, which are made up for, and never the traces of one run beside the record of another.
+                untraced = [record for record in records if record.trial.id not in self.traced_ids()]
+                self._write("traces", untraced, _traces_table)
+
+    def check_writable(self) -> None:
+        """An error if nothing can be kept here; better known before training than after."""
+        with self._writing("records"):
+            pass
+
+    @contextmanager
+    def _writing(self, *parts: str) -> Iterator[None]:
+        """Alone among all writers, with the folders there."""
+        try:
+            for part in (*parts, "claims"):
+                (self.folder / part).mkdir(parents=True, exist_ok=True)
+                if not os.access(self.folder / part, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            with locked(self.folder / "claims"):
+                yield
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to the store {self.folder} ({error.strerror}); free space, or name another with --store"
+            ) from error
 
     def ids(self) -> set[str]:
         """The ids of all recorded trials."""
@@ -154,7 +183,7 @@ class Store:
         try:
             return claim(self.folder / "claims", _key(trial.id for trial in trials), [trial.id for trial in trials])
         except OSError as error:
-            raise InputError(
+            raise StoreError(
                 f"cannot write to the store {self.folder} ({error.strerror}); name another with --store"
             ) from error
 
@@ -242,7 +271,8 @@ class Store:
                 f"records of {len(cells)} cells are added at once; add those of each population by themselves"
             )
         ((dataset, model),) = cells
-        cell, key = f"{dataset}-{model}", _key(record.trial.id for record in records)
+        cell = re.sub(r"[^\w.-]", "_", f"{dataset}-{model}").lstrip(".")[:100]  # a graph may be called anything
+        key = _key(record.trial.id for record in records)
         buffer = pa.BufferOutputStream()
         table = to_table(records)
         # No statistics, no second schema: they would be most of a small file. Checksums, because a record is for long.
@@ -268,11 +298,9 @@ class Store:
                 os.fsync(file.fileno())
             make_visible(temporary, target)
             _sync_folder(target.parent)
-        except OSError as error:
+        except OSError:
             temporary.unlink(missing_ok=True)
-            raise InputError(
-                f"cannot write to the store {self.folder} ({error.strerror}); free space, or name another"
-            ) from error
+            raise
 
 
 def _age(path: Path) -> float:
@@ -291,7 +319,7 @@ def _key(ids: Iterable[str]) -> str:
 def _schema(part: str) -> pa.Schema:
     import pyarrow as pa
 
-    kinds = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     if part == "traces":
         columns = {"id": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
@@ -319,7 +347,7 @@ def _records_table(records: Sequence[Record]) -> pa.Table:
             "versions": json.dumps(record.versions, sort_keys=True),
             "revision": revision(),
             "created": created,
-            "members": len(records),
+            "members": record.members,
         }
         for record in records
     ]
