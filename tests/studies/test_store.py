@@ -344,10 +344,14 @@ def test_the_claim_of_a_dead_process_does_not_count(tmp_path):
     assert claims.claim(tmp_path, "k", ["b"]) is not None
 
 
+def elsewhere(path: Path) -> None:
+    """Makes a claim one of another machine."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "elsewhere"}))
+
+
 def test_on_another_machine_the_lease_decides(tmp_path):
     path = claim_of_a_dead_process(tmp_path, ["a", "b"])
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"host": "elsewhere"}))
+    elsewhere(path)
     assert claims.claim(tmp_path, "other", ["b"]) is None
     long_ago = time.time() - claims.LEASE_SECONDS - 1
     os.utime(path, (long_ago, long_ago))
@@ -410,12 +414,76 @@ def test_a_claim_is_touched_while_it_is_kept(tmp_path, monkeypatch):
 def test_a_claim_that_was_taken_over_is_left_to_its_new_owner(tmp_path):
     mine = claims.claim(tmp_path, "k", ["a"])
     assert mine is not None
+    elsewhere(mine.path)
     long_ago = time.time() - claims.LEASE_SECONDS - 1
-    os.utime(mine.path, (long_ago, long_ago))  # as if this machine had slept
+    os.utime(mine.path, (long_ago, long_ago))  # as if this machine had slept, and another one looks
     theirs = claims.claim(tmp_path, "k", ["a"])
     assert theirs is not None
     mine.release()
     assert [claim.token for claim in claims.claims(tmp_path)] == [theirs.token]
+
+
+def test_on_this_machine_the_process_alone_decides(tmp_path):
+    mine = claims.claim(tmp_path, "k", ["a"])
+    assert mine is not None
+    os.utime(mine.path, (1, 1))  # its clock was set, or it slept
+    assert claims.claim(tmp_path, "other", ["a"]) is None
+    assert len(claims.claims(tmp_path)) == 1
+
+
+def test_a_read_that_fails_deletes_no_claim(tmp_path, monkeypatch):
+    kept, trials = Store(tmp_path), [record.trial for record in records(2)]
+    mine = kept.claim(trials[:1])
+    assert mine is not None
+    real = Path.read_text
+
+    def stale(path: Path, *arguments, **options) -> str:
+        if path.suffix == ".json":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", stale)
+        with pytest.raises(InputError, match="Stale file handle"):
+            kept.claim(trials[1:])
+    assert mine.path.exists()
+    assert kept.claim(trials[1:]) is not None
+
+
+def test_a_touch_that_fails_does_not_stop_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.01)
+    mine = claims.claim(tmp_path, "k", ["a"])
+    assert mine is not None
+    real, touches = os.utime, []
+
+    def failing_once(*arguments: object) -> None:
+        touches.append(arguments)
+        if len(touches) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+        real(*arguments)
+
+    monkeypatch.setattr(claims.os, "utime", failing_once)
+    with mine.kept():
+        deadline = time.monotonic() + 20
+        while len(touches) < 3 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert len(touches) >= 3
+
+
+def test_the_lease_is_told_by_the_clock_of_the_file_system(tmp_path, monkeypatch):
+    path = claim_of_a_dead_process(tmp_path, ["a"])
+    elsewhere(path)
+    monkeypatch.setattr(claims.time, "time", lambda: path.stat().st_mtime + 1e6)  # this machine's clock is days ahead
+    assert len(claims.claims(tmp_path)) == 1
+    assert claims.claim(tmp_path, "other", ["a"]) is None
+
+
+def test_two_containers_of_one_name_are_two_machines(tmp_path, monkeypatch):
+    mine = claims.claim(tmp_path, "k", ["a"])
+    assert mine is not None
+    monkeypatch.setattr(claims, "this_host", lambda: f"{mine.host} pid:[1]")
+    monkeypatch.setattr(claims, "_alive", lambda pid, start: False)  # in here the number is another process, or none
+    assert len(claims.claims(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"ids": 3}'])

@@ -184,12 +184,17 @@ class Store:
             return claim(self.folder / "claims", _key(trial.id for trial in trials), [trial.id for trial in trials])
         except OSError as error:
             raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); name another with --store"
+                f"cannot write to the store {self.folder} ({error.strerror}); mend that, or name another with --store"
             ) from error
 
     def claims(self) -> list[Claim]:
         """What runners, this process among them, have taken on."""
-        return claims(self.folder / "claims")
+        try:
+            return claims(self.folder / "claims")
+        except OSError as error:
+            raise StoreError(
+                f"cannot read the claims in {self.folder} ({error.strerror}); mend that, or try again"
+            ) from error
 
     def problems(self) -> list[Problem]:
         """The files that are not trusted, or not all of them, each with the reason."""
