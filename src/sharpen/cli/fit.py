@@ -62,8 +62,11 @@ def fit(
         ),
     ] = "accuracy",
     ensemble: Annotated[
-        bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together.")
+        bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together, or one decides.")
     ] = True,
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced: rare classes weigh as much as others in training.")
+    ] = None,
     abstain: Abstain = None,
     every_class: EveryClass = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
@@ -119,6 +122,7 @@ def fit(
         budget=budget,
         metric=metric,
         ensemble=ensemble,
+        class_weight=class_weight,
         layers=layers,
         hidden=hidden,
         dropout=dropout,

@@ -64,8 +64,11 @@ def predict(
         tell(line)
     classes = [str(name) for name in classifier.classes_]
     graph = to_graph(tables, x, classes)
-    probabilities = classifier.predict_proba(graph)
     labeled = graph.y.numpy() >= 0
+    known = [None if c < 0 else classifier.classes_[c] for c in graph.y.tolist()] if labeled.any() else None
+    if classifier.lacks_labels(graph, known):
+        tell("no label of this graph is known: what would be spread is left out, and the rest of the model decides")
+    probabilities = classifier.predict_proba(graph, known)
     write_predictions(
         out,
         prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class),

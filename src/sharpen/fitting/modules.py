@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from sharpen.errors import InputError
+from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Member, judged
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.objective import SharpeningLoss
@@ -31,14 +33,17 @@ class ModuleBackbone:
             classes) that makes one.
         settings: ``lr weight_decay epochs q``, as in :class:`sharpen.Trial`; ``hidden``, as a hint at its size.
         device: ``auto``, ``cpu`` or ``cuda``.
+        balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
 
     >>> backbone = ModuleBackbone(lambda features, classes: nn.Linear(features, classes), {})
     >>> backbone.build(3, 2, seed=0).weight.shape
     torch.Size([2, 3])
     """
 
-    def __init__(self, model: nn.Module | Factory, settings: Mapping[str, Any], device: str = "auto") -> None:
-        self.model, self.settings, self.device = model, dict(settings), device
+    def __init__(
+        self, model: nn.Module | Factory, settings: Mapping[str, Any], device: str = "auto", balanced: bool = False
+    ) -> None:
+        self.model, self.settings, self.device, self.balanced = model, dict(settings), device, balanced
 
     def build(self, num_features: int, num_classes: int, seed: int) -> nn.Module:
         """A new module with weights of its own; no other random state is touched."""
@@ -55,41 +60,46 @@ class ModuleBackbone:
         return module
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: as it is, and smoothed."""
+        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
         where = resolve_device(self.device)
         x, edges, y = _dense(graph).to(where), _Edges(graph, where), graph.y.to(where)
+        neighbours, members = Neighbours(graph), []
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            return [member for job in jobs for member in self._train_one(graph, job, x, edges, y)]
+            for job in jobs:
+                logits, weights, ok = self._train_one(graph, job, x, edges, y)
+                members += judged(neighbours, graph.y.numpy(), job, logits, weights, ok)
+        return members
 
-    def _train_one(self, graph: Graph, job: Job, x: Tensor, edges: _Edges, y: Tensor) -> list[Member]:
+    def _train_one(
+        self, graph: Graph, job: Job, x: Tensor, edges: _Edges, y: Tensor
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], bool]:
+        """Class scores of all nodes and the weights after the last epoch, and whether it stayed finite."""
         module = self.build(graph.num_features, graph.num_classes, job.seed).to(x.device)
-        objective = SharpeningLoss(lam=job.candidate.lam, balance=job.candidate.balance, q=self.settings["q"])
+        objective = SharpeningLoss(
+            lam=job.candidate.lam,
+            balance=job.candidate.balance,
+            q=self.settings["q"],
+            class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
+        )
         optimizer = torch.optim.Adam(
             module.parameters(), lr=self.settings["lr"], weight_decay=self.settings["weight_decay"]
         )
-        train, val = job.split.train.to(x.device), job.split.val.to(x.device)
-        best_hits, best_epoch, ok = -1, -1, True
-        best: tuple[Tensor, dict[str, Tensor]] | None = None
+        train = job.split.train.to(x.device)
         with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
             torch.manual_seed(job.seed)  # of dropout
-            for epoch in range(self.settings["epochs"]):
-                module.train()
+            for _ in range(self.settings["epochs"]):
                 optimizer.zero_grad()
-                loss = objective(_call(module, x, edges, graph.num_classes), y, labeled=train)
+                loss = objective(_call(module.train(), x, edges, graph.num_classes), y, labeled=train)
                 loss.backward()
                 optimizer.step()
-                with torch.no_grad():
-                    logits = _call(module.eval(), x, edges, graph.num_classes)
-                if not (torch.isfinite(loss) and torch.isfinite(logits).all()):
-                    ok = False
+                if not torch.isfinite(loss):
                     break
-                hits = int((logits[val].argmax(1) == y[val]).sum())
-                if hits > best_hits:
-                    state = {name: value.detach().clone() for name, value in module.state_dict().items()}
-                    best_hits, best_epoch, best = hits, epoch, (logits, state)
-        logits, state = best if best is not None else (torch.zeros(len(y), graph.num_classes), module.state_dict())
-        weights = {name: value.detach().cpu().numpy() for name, value in state.items()}
-        return judged(graph, job, logits.cpu().numpy(), weights, best_epoch, ok)
+            with torch.no_grad():
+                logits = _call(module.eval(), x, edges, graph.num_classes)
+        ok = bool(torch.isfinite(loss) and torch.isfinite(logits).all())
+        logits = logits if ok else torch.zeros_like(logits)
+        weights = {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}
+        return logits.cpu().numpy(), weights, ok
 
     def logits(
         self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
