@@ -167,8 +167,8 @@ def conclude(
         without_labels = _jury(evidence, list(dict.fromkeys(bare)), final, graph, np.full_like(y, -1), backbone)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
-        name: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
-        for name, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
+        which: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
+        for which, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
     }
     return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report, curves)
 

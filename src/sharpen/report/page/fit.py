@@ -153,7 +153,8 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         axis("held-out score, %", decimals=1, most=100),
         curves,
         marks=[{"x": chosen, "label": f"chosen: {chosen:g}"}],
-        note="For each model and λ, the better of with and without balance, smoothed and not. λ = 0 is plain training.",
+        note="For each model and λ the best of its variants: with balance or without, smoothed, spread or as it is. "
+        "λ = 0 is plain training.",
         summary=f"The chosen λ is {chosen:g}.",
     )
     return section("Score against λ", chart, half=True)
