@@ -116,7 +116,8 @@ class Trial:
     def id(self) -> str:
         """A stable hash of the description.
 
-        What is left at ``None`` is no part of it, so that a field that a later version adds leaves older ids as they are.
+        What is left at ``None`` is no part of it. So a field that a later version adds is ``None`` by default, and ids of records
+        and traces stay as they are.
 
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
@@ -144,12 +145,12 @@ class Record:
         status: ``ok`` or ``diverged``.
         seconds: This trial's share of its population's time.
         device, precision: What it ran on, and in which arithmetic.
-        members: How many trials were trained at once, this one among them.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
             ``train`` and ``val`` of the evaluation after it; where λ is learned, the ``lam`` of the training step.
         logits: Class scores of all nodes at the chosen epoch, [N, C].
         weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
+        members: How many trials were trained at once, this one among them.
     """
 
     trial: Trial
@@ -160,11 +161,11 @@ class Record:
     seconds: float
     device: str
     precision: str
-    members: int = field(default=1, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=dict, repr=False)
     traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)
     weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    members: int = field(default=1, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:

@@ -250,17 +250,14 @@ def test_a_file_that_ends_anywhere_too_early_is_never_trusted(tmp_path):
         assert len(Store(tmp_path).problems()) == 1
 
 
-def test_a_file_from_before_a_field_existed_keeps_its_trials(tmp_path):
+def test_a_file_from_before_a_field_existed_keeps_its_trials_and_traces(tmp_path):
     kept, some = Store(tmp_path), records(2)
-    kept.add(some)
-    table = pq.read_table(only_file(tmp_path)).drop_columns(["lam_max"])
-    # The ids of a version that had no such field.
-    old = pa.array(["0" * 24, "1" * 24])
-    table = table.set_column(0, "id", old)
-    only_file(tmp_path).unlink()
-    pq.write_table(table, tmp_path / "records" / f"toy-gcn-{store._key(old.to_pylist())}.parquet")
+    kept.add(some, keep_traces=True)
+    path = only_file(tmp_path)
+    pq.write_table(pq.read_table(path).drop_columns(["lam_max"]), path)
     assert Store(tmp_path).problems() == []
-    assert Store(tmp_path).ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).ids() == Store(tmp_path).traced_ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).frame()["lam_max"].isna().all()
 
 
 def test_what_a_killed_writer_left_is_swept_once_it_is_old(tmp_path):

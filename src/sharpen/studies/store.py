@@ -23,7 +23,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -411,18 +411,13 @@ def _read(path: Path) -> _Content:
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the fields that trials have got since it was written, at their defaults, and the ids that they have now."""
+    """The table with the fields that trials have got since it was written; they are None by default, and so no part of ids."""
     import pyarrow as pa
 
-    added = [f for f in fields(Trial) if f.name in schema.names and f.name not in table.column_names]
-    for f in added:
-        column = pa.array([f.default] * len(table), type=schema.field(f.name).type)
-        table = table.append_column(f.name, column)
-    table = table.select(schema.names)
-    if added:
-        rows: list[Mapping[str, Any]] = table.select(list(_trial_types())).to_pylist()
-        table = table.set_column(0, "id", pa.array([Trial(**row).id for row in rows]))
-    return table
+    for name in schema.names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+    return table.select(schema.names)
 
 
 def _sync_folder(folder: Path) -> None:
