@@ -496,6 +496,38 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path):
         Store(tmp_path / "file").claim([record.trial for record in records(1)])
 
 
+def test_traces_always_belong_to_the_record_beside_them(tmp_path):
+    """As after a kill between records and traces, when the trials are trained again on another device."""
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    again = [
+        replace(record, val=0.9, device="other", traces={"loss": np.full(2, 7, dtype=np.float32)}) for record in first
+    ]
+    time.sleep(0.002)  # created counts milliseconds
+    kept.add(again, keep_traces=True)
+    fresh = Store(tmp_path)
+    assert fresh.traced_ids() == fresh.ids() == {record.trial.id for record in first}
+    assert fresh.frame()["val"].tolist() == [0.9, 0.9]  # the run that was traced
+    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {7}
+    before = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
+    kept.add(again, keep_traces=True)
+    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == before
+    for path in (tmp_path / "records").iterdir():  # traces whose run nobody recorded are of no use
+        if pq.read_table(path)["val"][0].as_py() == 0.9:
+            path.unlink()
+    assert Store(tmp_path).traced_ids() == set()
+    assert Store(tmp_path).traces(kept.ids()) == {}
+
+
+def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(2), keep_traces=True)
+    (path,) = (tmp_path / "traces").iterdir()
+    pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
+    assert Store(tmp_path).problems() == []
+    assert len(Store(tmp_path).traces(kept.ids())) == 2
+
+
 def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):
     (tmp_path / "records").write_text("in the way")
     for attempt in (Store(tmp_path).check_writable, lambda: Store(tmp_path).add(records(1))):
