@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.paper import setting
 
 if TYPE_CHECKING:
@@ -129,9 +128,7 @@ class Trial:
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        near = difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"{name} is {value!r}; {hint}Choose one of {', '.join(allowed)}")
+        raise InputError(f"{name} is {value!r}; {did_you_mean(value, allowed)}Choose one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)
@@ -143,7 +140,7 @@ class Record:
         val, test: Scores at the chosen epoch, as fractions; NaN if the run diverged.
         best_epoch: The first epoch (from 0) with the best validation score; −1 if the run diverged.
         status: ``ok`` or ``diverged``.
-        seconds: This trial's share of its population's time.
+        seconds: This trial's share of its population's training time.
         device, precision: What it ran on, and in which arithmetic.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores

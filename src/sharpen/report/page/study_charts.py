@@ -14,6 +14,7 @@ from sharpen.report.tables import Gain, Score, how_many
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.ranking import Ranking
 from sharpen.studies.steps import Step
 
@@ -163,7 +164,7 @@ def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]
     return found
 
 
-def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
     """The gain of moving both weights by δ, one chart for each dataset.
 
     >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
@@ -195,7 +196,7 @@ def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[
     return charts
 
 
-def retune_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
     """The gain of every learning rate and dropout around the setting, one small map for each cell.
 
     >>> steps = [Step(x, y, x * y, None, chosen=x == 2) for x in (1.0, 2.0) for y in (0.0, 0.1)]
