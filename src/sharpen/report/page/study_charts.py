@@ -10,7 +10,7 @@ import numpy as np
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
-from sharpen.report.tables import Gain, Score, how_many
+from sharpen.report.tables import Gain, Score
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import Outcome
@@ -43,7 +43,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
         gain = Gain(d.difference, d.t_interval, tell_n=False)
         sure = effect.verdict in ("gain", "loss")
         low, high = d.t_interval or (None, None)
-        notes = [f"{how_many(effect.n, effect.splits)}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        on = f" on {effect.splits} splits" if d.n < effect.n else ""
+        notes = [f"{effect.n} pairs{on}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
         notes += [effect.reason] if effect.reason else []
         notes += [f"paper: {effect.published:+.2f}".replace("-", "−")] if effect.published is not None else []
         rows.append(
