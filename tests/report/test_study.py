@@ -109,7 +109,7 @@ def test_agreement_with_the_paper_is_counted_in_combined_deviations(told):
 
 def test_time_is_the_sum_of_the_runs(told):
     sheet = study_sheet(told("universal"))
-    assert sheet.cost == "30.0 seconds on NVIDIA H200 (tf32, 60 runs)."
+    assert sheet.cost == "30 s on NVIDIA H200 (tf32, 60 runs)."
     assert "60 of 354" in page(sheet)
 
 
@@ -210,3 +210,16 @@ def test_no_study_is_a_page_without_tables(tmp_path: Path, compare: str):
     assert sheet_csv(sheet).count("digits,gcn") == (len(study.compare) or 7)
     chapter = study_page([Part(study, found)], found.costs, "")
     assert str(chapter.chapters).count("'kind': 'sheet'") >= 2
+
+
+def test_what_was_chosen_is_told_by_what_it_changes_and_not_by_its_name(tmp_path: Path):
+    text = SIX.replace("[digits]", "[cora]").replace("  f: {lam: 0.5}", "  weak: {lam: 0.1}\n  strong: {lam: 0.5}")
+    choices = "choose: {mine: [plain, weak, strong], any: [plain, a, strong]}\ncompare: [mine - plain, any - plain]"
+    (tmp_path / "own.yaml").write_text(text + choices)
+    study = load_study(tmp_path / "own.yaml")
+    found = outcome(study, "paper", records(study, "paper", lambda t: 20 * t.lam))
+    rows = list(csv.DictReader(io.StringIO(sheet_csv(study_sheet(found)))))
+    mine, other = rows
+    assert (float(mine["chosen_lam"]), float(mine["lambda_star"])) == (0.5, 1.35)  # only λ was to choose
+    assert (other["chosen_lam"], other["lambda_star"]) == ("", "")
+    assert "strong" in other.values()

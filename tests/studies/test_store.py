@@ -250,17 +250,14 @@ def test_a_file_that_ends_anywhere_too_early_is_never_trusted(tmp_path):
         assert len(Store(tmp_path).problems()) == 1
 
 
-def test_a_file_from_before_a_field_existed_keeps_its_trials(tmp_path):
+def test_a_file_from_before_a_field_existed_keeps_its_trials_and_traces(tmp_path):
     kept, some = Store(tmp_path), records(2)
-    kept.add(some)
-    table = pq.read_table(only_file(tmp_path)).drop_columns(["lam_max"])
-    # The ids of a version that had no such field.
-    old = pa.array(["0" * 24, "1" * 24])
-    table = table.set_column(0, "id", old)
-    only_file(tmp_path).unlink()
-    pq.write_table(table, tmp_path / "records" / f"toy-gcn-{store._key(old.to_pylist())}.parquet")
+    kept.add(some, keep_traces=True)
+    path = only_file(tmp_path)
+    pq.write_table(pq.read_table(path).drop_columns(["lam_max"]), path)
     assert Store(tmp_path).problems() == []
-    assert Store(tmp_path).ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).ids() == Store(tmp_path).traced_ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).frame()["lam_max"].isna().all()
 
 
 def test_what_a_killed_writer_left_is_swept_once_it_is_old(tmp_path):
@@ -497,6 +494,38 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot write to the store"):
         Store(tmp_path / "file").claim([record.trial for record in records(1)])
+
+
+def test_traces_always_belong_to_the_record_beside_them(tmp_path):
+    """As after a kill between records and traces, when the trials are trained again on another device."""
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    again = [
+        replace(record, val=0.9, device="other", traces={"loss": np.full(2, 7, dtype=np.float32)}) for record in first
+    ]
+    time.sleep(0.002)  # created counts milliseconds
+    kept.add(again, keep_traces=True)
+    fresh = Store(tmp_path)
+    assert fresh.traced_ids() == fresh.ids() == {record.trial.id for record in first}
+    assert fresh.frame()["val"].tolist() == [0.9, 0.9]  # the run that was traced
+    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {7}
+    before = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
+    kept.add(again, keep_traces=True)
+    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == before
+    for path in (tmp_path / "records").iterdir():  # traces whose run nobody recorded are of no use
+        if pq.read_table(path)["val"][0].as_py() == 0.9:
+            path.unlink()
+    assert Store(tmp_path).traced_ids() == set()
+    assert Store(tmp_path).traces(kept.ids()) == {}
+
+
+def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(2), keep_traces=True)
+    (path,) = (tmp_path / "traces").iterdir()
+    pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
+    assert Store(tmp_path).problems() == []
+    assert len(Store(tmp_path).traces(kept.ids())) == 2
 
 
 def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):

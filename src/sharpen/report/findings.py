@@ -6,14 +6,13 @@ around it, the judgement, is written by hand and stays.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.evaluation import UnpairedDifference, unpaired_difference
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus
@@ -22,11 +21,11 @@ from sharpen.report.study_text import (
     agreement_sentence,
     band_sentences,
     cost_sentence,
-    duration,
     gain_sentence,
     sentences,
 )
 from sharpen.report.tables import Column, Gain, Number, Place, Quoted, Reason, Score, Table, Text, to_markdown
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
 from sharpen.studies.outcome import CellOutcome, Cost, Outcome, Side
@@ -105,8 +104,7 @@ def fill(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
     def made(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in blocks:
-            near = difflib.get_close_matches(name, blocks, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = did_you_mean(name, blocks)
             raise InputError(f"there are no numbers called {name!r}; {hint}There are {', '.join(blocks)}")
         return f"{match[1]}\n{blocks[name]().strip()}\n\n{match[4]}"
 
@@ -309,8 +307,11 @@ def cost(found: Found, total: Sequence[Cost]) -> str:
     if not rows:
         return "Not run yet."
     columns = tuple(Column(key, key) for key in ("study", "protocol", "runs", "time", "device"))
-    notes = (f"All together, a run that serves several studies counted once: {cost_sentence(total)}",)
-    return to_markdown(Table("Time that the records took", columns, tuple(rows), notes))
+    notes = (
+        f"All together, a run that serves several studies counted once: {cost_sentence(total)} Training only: reading data and "
+        "looking for how many runs fit at once are not in it.",
+    )
+    return to_markdown(Table("Time that training took", columns, tuple(rows), notes))
 
 
 def _protocols(found: Found, name: str) -> list[str]:

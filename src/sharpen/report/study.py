@@ -239,7 +239,10 @@ def sheet_markdown(sheet: Sheet, figure_folder: str | None = None) -> str:
     if sheet.missing:
         parts += ["## What is missing", "", sentences(markdown_text(line) for line in sheet.missing), ""]
     parts += ["## Where it comes from", ""]
-    facts = [f"Runs: {sheet.progress}.", f"Time: {sheet.cost} A run that serves several studies counts in each."]
+    facts = [
+        f"Runs: {sheet.progress}.",
+        f"Training time: {sheet.cost} A run that serves several studies counts in each.",
+    ]
     facts += [sheet.provenance] if sheet.provenance else []
     facts += [f"What the paper leaves open: {study.leaves_open}"] if study.leaves_open else []
     parts += [sentences(markdown_text(fact) for fact in facts), ""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -27,11 +26,11 @@ from sharpen.report.tables import (
     how_many,
     number,
 )
-from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.curves import Curve, glass_bands, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome, Side
 from sharpen.studies.ranking import Entry, Ranking
-from sharpen.studies.spec import Contrast
+from sharpen.studies.spec import Contrast, Study
 
 HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
 # λ at which the effect is told in a table; the figures have all.
@@ -58,7 +57,7 @@ def score_grid(outcome: Outcome, name: str) -> Table:
     def place(cell: CellOutcome) -> tuple[Value, ...]:
         side = cell.sides[name]
         values: list[Value] = [_score(side, cell.planned)]
-        if (choice := _choice(side)) is not None:
+        if (choice := _choice(cell, side, outcome.study)) is not None:
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd))
@@ -97,7 +96,7 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
             values.append(_score(side, cell.planned))
         values += _gain(effect)
         kept = side.variant == cell.sides[contrast.against].variant  # the reason says so already
-        if not kept and (choice := _choice(side)) is not None:
+        if not kept and (choice := _choice(cell, side, outcome.study)) is not None:
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
@@ -129,7 +128,11 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     """
     wanted = tuple(outcome.study.compare if contrasts is None else contrasts)
     pairs = [(cell, effect) for contrast in wanted for cell, effect in outcome.effects(contrast.name)]
-    rows = [_detail(cell, effect) for cell, effect in pairs if effect.difference is not None or not only_pairs]
+    rows = [
+        _detail(cell, effect, outcome.study)
+        for cell, effect in pairs
+        if effect.difference is not None or not only_pairs
+    ]
     always = ("dataset", "model", *(("comparison",) if len(wanted) > 1 else ()), "against", "variant", "gain")
     kept = [name for name in _DETAILS if name in always or any(row.get(name) is not None for row in rows)]
     if len(wanted) == 1:
@@ -205,9 +208,10 @@ _DETAILS = {
 }
 
 
-def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
+def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]:
     d = effect.difference
     side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
+    choice = _choice(cell, side, study)
     row: dict[str, Place] = {
         "dataset": Text(dataset_title(cell.dataset), key=cell.dataset),
         "model": Text(model_title(cell.model), key=cell.model),
@@ -216,10 +220,10 @@ def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
         "against_paper": _quoted(against),
         "variant": None if side.mean is None else Score(side.mean, side.sd, side.n),
         "variant_paper": _quoted(side),
-        "chosen": _choice(side),
+        "chosen": choice,
         "note": effect.reason,
     }
-    if side.name == "ts-tuned" and side.name in cell.sides and _choice(side) is not None:
+    if choice is not None and choice.lam is not None:
         star = lambda_star(cell.dataset, cell.model)
         row["lambda_star"] = None if star is None else Number(star)
     if effect.published is not None:
@@ -444,11 +448,11 @@ def _gain(effect: Effect) -> tuple[Value, ...]:
     return (value, Reason(effect.reason)) if effect.reason else (value,)
 
 
-def _choice(side: Side) -> Choice | None:
+def _choice(cell: CellOutcome, side: Side, study: Study) -> Choice | None:
     """What validation chose, if there was something to choose: λ where only that differs, else the variant's name."""
     if side.variant is None or side.variant == side.name or side.trial is None:
         return None
-    only_lam = re.fullmatch(r"baseline|ts-[-+.\d]+", side.variant) is not None
+    only_lam = all(on_lambda_curve(cell, name, study) for name in study.choose[side.name])
     return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.study_tables import minus
 from sharpen.report.tables import number, signed
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
 
@@ -157,28 +158,16 @@ def missing_lines(outcome: Outcome) -> list[str]:
 
 
 def cost_sentence(costs: Sequence[Cost]) -> str:
-    """What records took, by device.
+    """The time that training took, by device; reading data and looking for the size of populations is not in it.
 
     >>> cost_sentence([Cost("NVIDIA H200", "tf32", 8405, 2520.0)])
-    '42.0 minutes on NVIDIA H200 (tf32, 8,405 runs).'
+    '42 min on NVIDIA H200 (tf32, 8,405 runs).'
     >>> cost_sentence([])
     'nothing yet.'
     """
     if not costs:
         return "nothing yet."
     return "; ".join(f"{duration(c.seconds)} on {c.device} ({c.precision}, {c.runs:,} runs)" for c in costs) + "."
-
-
-def duration(seconds: float) -> str:
-    """A length of time in the unit that suits it.
-
-    >>> duration(42), duration(600), duration(9000)
-    ('42.0 seconds', '10.0 minutes', '2.5 hours')
-    """
-    for unit, size in (("hours", 3600), ("minutes", 60)):
-        if seconds >= (2 if unit == "hours" else 1.5) * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} seconds"
 
 
 def provenance_sentence(provenance: Provenance) -> str:

@@ -31,14 +31,14 @@ import fnmatch
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from sharpen.errors import InputError
-from sharpen.paper import lambda_star, setting
+from sharpen.paper import lambda_star, published_tables, setting
 from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
 from sharpen.studies.reading import Source, Where, read
 from sharpen.trial import MODELS, Trial
@@ -124,6 +124,8 @@ class Variant:
 
     name: str
     fields: Mapping[str, Value]
+    template: str = field(default="", repr=False, compare=False)
+    """The key that it stands under in its file: its name, with values of which there are several left open."""
 
     def trial(self, dataset: str, model: str) -> Trial:
         """The trial of a cell; split and seed are still open."""
@@ -242,7 +244,9 @@ def _study(name: str, source: Source) -> Study:
         title=source.text(("title",), content["title"]),
         about=source.text(("about",), content["about"]) if "about" in content else "",
         leaves_open=source.text(("leaves_open",), content["leaves_open"]) if "leaves_open" in content else "",
-        published=source.text(("published",), content["published"]) if content.get("published") is not None else None,
+        published=None
+        if content.get("published") is None
+        else one_of("published table", content["published"], published_tables(), where=source.place(("published",))),
         published_runs=_published_runs(source),
         datasets=source.words(("datasets",), content["datasets"], DATASETS, "dataset"),
         models=source.words(("models",), content["models"], MODELS, "model"),
@@ -283,7 +287,7 @@ def _variants(source: Source) -> Iterator[Variant]:
                 raise source.fail(where, f"two variants are called {name!r}; {way}")
             seen.add(name)
             own = {field: value for field, (_, value) in zip(spread, combination, strict=True)}
-            yield Variant(name, shared | own)
+            yield Variant(name, shared | own, template)
 
 
 def _fields(source: Source, where: Where, given: Any) -> dict[str, Any]:
@@ -428,5 +432,10 @@ def _try_every_cell(study: Study, source: Source) -> None:
             try:
                 variant.trial(dataset, model)
             except InputError as error:
-                template = next((t for t in source.content["variants"] if t == variant.name), None)
-                raise source.fail(("variants", template or ""), f"variant {variant.name!r}: {error}") from error
+                named = str(error).split(" ", 1)[0]  # the message begins with the field
+                shared = (
+                    named in source.content.get("trial", {})
+                    and named not in source.content["variants"][variant.template]
+                )
+                where: Where = ("trial", named) if shared else ("variants", variant.template, named)
+                raise source.fail(where, f"variant {variant.name!r}: {error}") from error

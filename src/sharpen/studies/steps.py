@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from sharpen.evaluation import paired_difference
 from sharpen.studies.outcome import CellOutcome, Outcome, pairs_of_runs, same_but, scores_of_pairs
+from sharpen.studies.plan import Cell
 from sharpen.trial import Trial
-
-Cell = tuple[str, str]
 
 
 class Step(NamedTuple):
@@ -69,7 +68,7 @@ def retune_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
 
 
 def _steps(outcome: Outcome, step: Callable[[Trial, Trial], tuple[float, float] | None]) -> dict[Cell, list[Step]]:
-    found = {(cell.dataset, cell.model): _of_cell(cell, outcome, step) for cell in outcome.cells}
+    found = {Cell(cell.dataset, cell.model): _of_cell(cell, outcome, step) for cell in outcome.cells}
     return {cell: steps for cell, steps in found.items() if len(steps) > 1}
 
 

@@ -23,7 +23,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -49,6 +49,7 @@ _RESULT_TYPES = {
     **dict.fromkeys(("best_epoch", "members"), int),
     **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created"), str),
 }
+_RUN = ("device", "precision", "best_epoch", "val", "test")
 # A file that changed within this time may still be on its way in from elsewhere.
 SETTLED_SECONDS = 60
 # A temporary file that is older than this has no writer any more: writing one takes a moment.
@@ -114,12 +115,15 @@ class Store:
         """
         with self._writing(*(("records", "traces") if keep_traces else ("records",))):
             known = self.ids()
-            self._write("records", [record for record in records if record.trial.id not in known], _records_table)
+            new, untraced = [record for record in records if record.trial.id not in known], []
             if keep_traces:
-                # After the records, and of the recorded runs only: a runner that is killed in between leaves records without
-                # traces, which are made up for, and never the traces of one run beside the record of another.
-                untraced = [record for record in records if record.trial.id not in self.traced_ids()]
-                self._write("traces", untraced, _traces_table)
+                # Traces belong to a run: where another one was recorded, the run that was traced is recorded too, and counts.
+                traced, runs = self.traced_ids(), self._runs()
+                untraced = [record for record in records if record.trial.id not in traced]
+                new = [record for record in untraced if (record.trial.id, _run_of(record)) not in runs]
+            self._write("records", new, _records_table)
+            # After the records: a runner that is killed in between leaves records whose traces are missing.
+            self._write("traces", untraced, _traces_table)
 
     def check_writable(self) -> None:
         """An error if nothing can be kept here; better known before training than after."""
@@ -146,8 +150,27 @@ class Store:
         return {id_ for table in self._tables("records") for id_ in table["id"].to_pylist()}
 
     def traced_ids(self) -> set[str]:
-        """The ids of all trials whose traces are kept."""
-        return {id_ for table in self._tables("traces") for id_ in table["id"].to_pylist()}
+        """The ids of all trials whose recorded run was traced."""
+        return {id_ for id_, _ in self._traced_runs()}
+
+    def _runs(self) -> set[tuple[str, str]]:
+        """The recorded runs: the id of the trial, and what tells one run of it from another."""
+        return {
+            (row["id"], _run_of(row))
+            for table in self._tables("records")
+            for row in table.select(["id", *_RUN]).to_pylist()
+        }
+
+    def _traced_runs(self) -> set[tuple[str, str]]:
+        """Those of the recorded runs that were traced."""
+        tables = [table for table in self._tables("traces") if len(table)]
+        traced = {pair for t in tables for pair in zip(t["id"].to_pylist(), t["run"].to_pylist(), strict=True)}
+        # Traces of before runs were told apart are those of the one that is recorded.
+        return (
+            {(id_, run) for id_, run in self._runs() if (id_, run) in traced or (id_, None) in traced}
+            if traced
+            else set()
+        )
 
     def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
         """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
@@ -159,22 +182,29 @@ class Store:
 
         tables = self._tables("records")
         table = pa.concat_tables(tables) if tables else _schema("records").empty_table()
-        frame = table.to_pandas()
-        # Should two runners ever have trained the same trial, then the first record is the record.
-        frame = frame.sort_values(["created", "id"], kind="stable").drop_duplicates("id").reset_index(drop=True)
+        frame = table.to_pandas().sort_values(["created", "id"], kind="stable")
+        if frame["id"].duplicated().any():
+            # Should a trial have been trained twice, then the first record is the record, of those with traces if there are any.
+            traced = self._traced_runs()
+            untraced = [(row["id"], _run_of(row)) not in traced for row in frame[["id", *_RUN]].to_dict("records")]
+            order = np.argsort(untraced, kind="stable")
+            frame = frame.iloc[order].drop_duplicates("id").sort_values(["created", "id"], kind="stable")
+        frame = frame.reset_index(drop=True)
         if trials is None:
             return frame
         rows = {id_: row for row, id_ in enumerate(frame["id"])}
         return frame.iloc[[rows[trial.id] for trial in trials if trial.id in rows]].reset_index(drop=True)
 
     def traces(self, ids: Collection[str]) -> dict[str, dict[str, np.ndarray]]:
-        """By id, what was traced per epoch: by name, an array of float32; trials without traces are left out."""
+        """By id, what the recorded run traced per epoch: by name, an array of float32; trials without traces are left out."""
         found: dict[str, dict[str, np.ndarray]] = {}
+        traced = self._traced_runs()
         for table in self._tables("traces"):
             values = table["values"].combine_chunks()
             offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
-            for row, (id_, name) in enumerate(zip(table["id"].to_pylist(), table["name"].to_pylist(), strict=True)):
-                if id_ in ids:
+            columns = (table[name].to_pylist() for name in ("id", "name", "run"))
+            for row, (id_, name, run) in enumerate(zip(*columns, strict=True)):
+                if id_ in ids and (run is None or (id_, run) in traced):
                     found.setdefault(id_, {}).setdefault(name, flat[offsets[row] : offsets[row + 1]])
         return found
 
@@ -308,6 +338,13 @@ class Store:
             raise
 
 
+def _run_of(record: Any) -> str:
+    """What tells one run of a trial from another, of a record or of a row: where it ran, and what it gave."""
+    values = [record[name] if isinstance(record, dict) else getattr(record, name) for name in _RUN]
+    text = " ".join(f"{value:.12g}" if isinstance(value, float) else str(value) for value in values)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 def _age(path: Path) -> float:
     """Seconds since a file last changed."""
     try:
@@ -326,7 +363,7 @@ def _schema(part: str) -> pa.Schema:
 
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     if part == "traces":
-        columns = {"id": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
+        columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
         results = (*RESULTS, *PROVENANCE)
         columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
@@ -363,7 +400,7 @@ def _traces_table(records: Sequence[Record]) -> pa.Table:
     import pyarrow as pa
 
     rows = [
-        {"id": record.trial.id, "name": name, "values": np.asarray(values, dtype=np.float32)}
+        {"id": record.trial.id, "run": _run_of(record), "name": name, "values": np.asarray(values, dtype=np.float32)}
         for record in records
         for name, values in record.traces.items()
     ]
@@ -395,7 +432,8 @@ def _read(path: Path) -> _Content:
     except (OSError, pa.ArrowException) as error:
         return bad(f"it is cut off or damaged ({str(error).splitlines()[0]})")
     unknown = [name for name in table.column_names if name not in schema.names]
-    missing = [name for name in schema.names if name not in table.column_names and name not in _trial_types()]
+    later = {*_trial_types(), "run"}
+    missing = [name for name in schema.names if name not in table.column_names and name not in later]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
     if not path.stem.endswith(f"-{_key(set(table['id'].to_pylist()))}"):
@@ -411,18 +449,13 @@ def _read(path: Path) -> _Content:
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the fields that trials have got since it was written, at their defaults, and the ids that they have now."""
+    """The table with the fields that trials have got since it was written; they are None by default, and so no part of ids."""
     import pyarrow as pa
 
-    added = [f for f in fields(Trial) if f.name in schema.names and f.name not in table.column_names]
-    for f in added:
-        column = pa.array([f.default] * len(table), type=schema.field(f.name).type)
-        table = table.append_column(f.name, column)
-    table = table.select(schema.names)
-    if added:
-        rows: list[Mapping[str, Any]] = table.select(list(_trial_types())).to_pylist()
-        table = table.set_column(0, "id", pa.array([Trial(**row).id for row in rows]))
-    return table
+    for name in schema.names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+    return table.select(schema.names)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -12,9 +12,8 @@ from sharpen.report.study_tables import gain_grid, minus
 from sharpen.report.tables import Chance, Gain, Place, Table, latex_document, signed, to_csv, to_latex, to_markdown
 from sharpen.studies.curves import Curve
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
-
-Cell = tuple[str, str]
 
 
 def sheet(table: Table, details: list[list[dict[str, Any] | None]] | None = None) -> dict[str, Any]:
@@ -70,12 +69,12 @@ def gain_sheet(outcome: Outcome, contrast: Contrast, curves: Mapping[Cell, tuple
         curves: By cell, its scores over λ, and the study they come from.
     """
     table = gain_grid(outcome, contrast)
-    cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
+    cells = {Cell(cell.dataset, cell.model): cell for cell in outcome.cells}
     models = [column.key for column in table.columns[1:]]
     details: list[list[dict[str, Any] | None]] = []
     for row in table.rows:
         dataset = str(row[0][0].fields()[""])  # type: ignore[index, union-attr]  # the first place names the dataset
-        own = [cells.get((dataset, model)) for model in models]
+        own = [cells.get(Cell(dataset, model)) for model in models]
         details.append([None, *(None if cell is None else _detail(cell, contrast, outcome, curves) for cell in own)])
     return sheet(table, details)
 
@@ -84,7 +83,7 @@ def _detail(
     cell: CellOutcome, contrast: Contrast, outcome: Outcome, curves: Mapping[Cell, tuple[Curve, str]]
 ) -> dict[str, Any] | None:
     effect = cell.effect(contrast.name)
-    found = curves.get((cell.dataset, cell.model))
+    found = curves.get(Cell(cell.dataset, cell.model))
     charts: list[dict[str, Any]] = []
     if effect.difference is not None:
         charts.append(_pairs(cell, effect))

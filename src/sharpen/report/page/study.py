@@ -11,7 +11,7 @@ import numpy as np
 
 from sharpen.report.page.charts import chapter, choice, facts, section, words
 from sharpen.report.page.document import Page
-from sharpen.report.page.sheets import Cell, gain_sheet, sheet
+from sharpen.report.page.sheets import gain_sheet, sheet
 from sharpen.report.page.study_charts import (
     difference_chart,
     dynamics_charts,
@@ -31,11 +31,12 @@ from sharpen.report.study import (
     study_sheet,
 )
 from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
-from sharpen.report.study_text import duration
 from sharpen.report.tables import signed
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
 from sharpen.studies.outcome import Cost, Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study
 from sharpen.studies.steps import offset_steps, retune_steps
@@ -160,7 +161,7 @@ def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
     for part in parts:
         own = found.setdefault(part.outcome.protocol, {})
         for curve in part.curves:
-            cell = (curve.dataset, curve.model)
+            cell = Cell(curve.dataset, curve.model)
             if cell not in own or len(curve.points) > len(own[cell][0].points):
                 own[cell] = (curve, part.study.name)
     return found
@@ -195,7 +196,7 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
     study, outcome = part.study, part.outcome
     if is_about_lam(outcome, part.curves):
         return [section("Tables", *(sheet(table) for table in report.tables))]
-    own_curves = dict(curves) | {(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
+    own_curves = dict(curves) | {Cell(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
     contrasts = leading_contrasts(study)
     views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts[:MOST_GRIDS]}
     for name in scored_names(outcome):

@@ -10,10 +10,11 @@ import numpy as np
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
-from sharpen.report.tables import Gain, Score, how_many
+from sharpen.report.tables import Gain, Score
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.ranking import Ranking
 from sharpen.studies.steps import Step
 
@@ -42,7 +43,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
         gain = Gain(d.difference, d.t_interval, tell_n=False)
         sure = effect.verdict in ("gain", "loss")
         low, high = d.t_interval or (None, None)
-        notes = [f"{how_many(effect.n, effect.splits)}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        on = f" on {effect.splits} splits" if d.n < effect.n else ""
+        notes = [f"{effect.n} pairs{on}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
         notes += [effect.reason] if effect.reason else []
         notes += [f"paper: {effect.published:+.2f}".replace("-", "−")] if effect.published is not None else []
         rows.append(
@@ -163,7 +165,7 @@ def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]
     return found
 
 
-def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
     """The gain of moving both weights by δ, one chart for each dataset.
 
     >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
@@ -195,7 +197,7 @@ def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[
     return charts
 
 
-def retune_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
     """The gain of every learning rate and dropout around the setting, one small map for each cell.
 
     >>> steps = [Step(x, y, x * y, None, chosen=x == 2) for x in (1.0, 2.0) for y in (0.0, 0.1)]
