@@ -51,6 +51,7 @@ def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> N
     assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
     assert report["labels"] == {"left": 8, "right": 8}
     assert len(report["candidates"]) == 24  # each as it is, smoothed, and spread
+    assert report["runs"] == sum(c["members"] for c in report["candidates"]) / 3  # trained once
 
 
 def test_parameters_clone_and_pickle(fitted: NodeClassifier) -> None:

@@ -144,6 +144,7 @@ class Record:
         status: ``ok`` or ``diverged``.
         seconds: This trial's share of its population's time.
         device, precision: What it ran on, and in which arithmetic.
+        members: How many trials were trained at once, this one among them.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
             ``train`` and ``val`` of the evaluation after it; where λ is learned, the ``lam`` of the training step.
@@ -159,6 +160,7 @@ class Record:
     seconds: float
     device: str
     precision: str
+    members: int = field(default=1, repr=False, compare=False)
     versions: dict[str, str] = field(default_factory=dict, repr=False)
     traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)

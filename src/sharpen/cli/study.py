@@ -184,7 +184,7 @@ def status(
     if not names:
         typer.echo(f"\nRecords in {store}, protocol {protocol}; times for {describe_device(where)}, {precision}.")
     for problem in problems:
-        typer.echo(f"Not trusted, because {problem.reason}: {problem.path}")
+        typer.echo(problem.line)
 
 
 def _studies(names: Sequence[str]) -> list[Study]:

@@ -78,7 +78,7 @@ def report(
             f"there are no records in {store}; make some with sharpen study run, or name another store with --store"
         )
     for problem in kept.problems():
-        typer.echo(f"Not trusted, because {problem.reason}: {problem.path}", err=True)
+        typer.echo(problem.line, err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
     make_folder(out)
     sheets, parts = [], []

@@ -273,7 +273,7 @@ def _report(
             for c, own in evidence.members.items()
         ],
         "labels": dict(zip(graph.class_names, count, strict=True)),
-        "runs": len(found.members),
+        "runs": sum(member.candidate.after == "" for member in found.members),
         "rounds": found.rounds,
         "seconds": round(found.seconds, 2),
     }

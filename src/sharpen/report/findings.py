@@ -114,27 +114,31 @@ def fill(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
 
 
 def claims(found: Found) -> str:
-    """One row per comparison of the paper: its mean difference and ours over the same cells."""
+    """One row per comparison of the paper: its mean difference and ours over the same cells, those that it gives a number for."""
     rows: list[tuple[Place, ...]] = []
     for name, claim in CLAIMS.items():
         for protocol in _protocols(found, name):
             outcome = found(name, protocol)
             contrast = outcome.study.compare[0].name
-            effects = [e for _, e in outcome.effects(contrast) if e.complete]
+            everywhere = [e for _, e in outcome.effects(contrast)]
+            effects = [e for e in everywhere if e.complete]
             means = [e.difference.difference for e in effects if e.difference is not None]
-            said = [e.published for e in effects if e.published is not None]
+            both = [(m, e.published) for m, e in zip(means, effects, strict=True) if e.published is not None]
             verdicts = [e.verdict for e in effects]
+            diverged = sum(e.diverged > 0 for e in everywhere)
+            cells = str(len(effects)) + (f" ({diverged} more diverged)" if diverged else "")
             if not effects:
-                rows.append((claim, minus(contrast), protocol, "0", Reason("not run yet"), None, None, None))
+                rows.append((claim, minus(contrast), protocol, cells, Reason("not run yet"), None, None, None, None))
                 continue
             rows.append(
                 (
                     claim,
                     minus(contrast),
                     protocol,
-                    str(len(effects)),
-                    Number(float(np.mean(means)), sign=True),
-                    Number(float(np.mean(said)) if said else None, sign=True),
+                    cells,
+                    str(len(both)),
+                    Number(float(np.mean([ours for ours, _ in both])) if both else None, sign=True),
+                    Number(float(np.mean([paper for _, paper in both])) if both else None, sign=True),
                     f"{verdicts.count('gain')} / {len(verdicts) - verdicts.count('gain') - verdicts.count('loss')} / "
                     f"{verdicts.count('loss')}",
                     f"{sum(_sure(e.corrected_p) and m > 0 for e, m in zip(effects, means, strict=True))} / "
@@ -146,14 +150,16 @@ def claims(found: Found) -> str:
         Column("comparison", "comparison"),
         Column("protocol", "protocol"),
         Column("cells", "cells", "right"),
+        Column("published", "of them published", "right"),
         Column("ours", "ours, mean", "right"),
         Column("paper", "paper, mean", "right"),
         Column("verdicts", "gain / unclear / loss", "center"),
         Column("holm", "after Holm: gain / loss", "center"),
     )
     notes = (
-        "Means over the cells that have all their pairs, in points; the paper's over the same cells. Gain and loss: cells whose "
-        "95 % t interval of the paired difference excludes zero; after Holm: corrected over the cells of the row.",
+        "Cells: those that have all their pairs; where runs diverged they are not counted. Means: over those of them for which the "
+        "paper gives a difference, in points. Gain and loss: cells whose 95 % t interval of the paired difference excludes zero; "
+        "after Holm: corrected over the cells of the row.",
     )
     return to_markdown(Table("What the paper says, and what pairs say", columns, tuple(rows), notes))
 
@@ -185,7 +191,8 @@ def comparison(found: Found, name: str) -> str:
         outcome = found(name, protocol)
         contrast = outcome.study.compare[0]
         parts.append(f"{protocol} protocol: {gain_sentence(outcome, contrast.name)}")
-        shown = tuple(cell.dataset for cell, effect in outcome.effects(contrast.name) if effect.complete)
+        # Also those with diverged runs: their cells say so.
+        shown = tuple(c.dataset for c, e in outcome.effects(contrast.name) if e.finished == e.planned and e.difference)
         if shown:  # how to read it stands at the top of the text
             parts.append(to_markdown(replace(gain_grid(_only(outcome, shown), contrast), notes=())))
     return "\n\n".join(part.strip() for part in parts)
@@ -381,7 +388,7 @@ def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
                 *(
                     Reason(e.reason or "no pairs")
                     if e.difference is None
-                    else Gain(e.difference.difference, e.difference.t_interval, e.n)
+                    else Gain(e.difference.difference, e.difference.t_interval, e.n, splits=e.splits)
                     for e in (effect, draws)
                 ),
             )

@@ -24,6 +24,7 @@ from sharpen.report.tables import (
     Table,
     Text,
     Value,
+    how_many,
     number,
 )
 from sharpen.studies.curves import Curve, glass_bands
@@ -37,7 +38,8 @@ HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "min
 TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 READING = (
     "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
-    "with the 95 % t interval; bold where it excludes zero. n: runs per variant."
+    "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where splits have several runs each, those "
+    "of a split are averaged before anything is tested."
 )
 CHOSEN = "λ (or what else is named) is chosen by the mean validation score of the cell; test scores had no part in it."
 
@@ -151,6 +153,32 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     )
 
 
+def score_data(outcome: Outcome) -> Table:
+    """Every score of a study that compares nothing, one row per cell and variant; what CSV files hold.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> len(score_data(outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])).rows)
+    6
+    """
+    keys = ("dataset", "model", "variant", "score", "val", "paper", "note")
+    rows: list[tuple[Place, ...]] = [
+        (
+            cell.dataset,
+            cell.model,
+            name,
+            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            None if side.val is None else Number(side.val),
+            _quoted(side),
+            side.reason,
+        )
+        for cell in outcome.cells
+        for name, side in cell.sides.items()
+    ]
+    return Table(f"{outcome.study.title}: scores", tuple(Column(key, key) for key in keys), tuple(rows))
+
+
 _DETAILS = {
     column.key: column
     for column in (
@@ -199,7 +227,7 @@ def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
     if effect.consistency is not None and effect.consistency.consistent is not None:
         row["consistent"] = "yes" if effect.consistency.consistent else "no"
     if d is not None:
-        row["gain"] = Gain(d.difference, d.t_interval, d.n)
+        row["gain"] = Gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
         row["bootstrap"] = None if d.bootstrap_interval is None else Interval(*d.bootstrap_interval)
         row["p"], row["p_holm"], row["p_wilcoxon"] = Chance(d.t_p), Chance(effect.corrected_p), Chance(d.wilcoxon_p)
         row["wins"] = f"{d.wins}/{d.ties}/{d.losses}"
@@ -379,10 +407,10 @@ def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Val
     cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
     models = [m for m in outcome.study.models if any(model == m for _, model in cells)]
     datasets = [d for d in outcome.study.datasets if any(dataset == d for dataset, _ in cells)]
-    planned = {dataset: cell.planned for (dataset, _), cell in cells.items()}
+    planned = {dataset: how_many(cell.planned, cell.splits) for (dataset, _), cell in cells.items()}
     rows = tuple(
         (
-            (Text(dataset_title(dataset), key=dataset), Text(f"n = {planned[dataset]}", muted=True)),
+            (Text(dataset_title(dataset), key=dataset), Text(planned[dataset], muted=True)),
             *(place(cells[dataset, model]) if (dataset, model) in cells else None for model in models),
         )
         for dataset in datasets
@@ -412,7 +440,7 @@ def _gain(effect: Effect) -> tuple[Value, ...]:
     d = effect.difference
     if d is None:
         return (Reason(effect.reason or "no pairs"),)
-    value = Gain(d.difference, d.t_interval, d.n, tell_n=d.n != effect.planned)
+    value = Gain(d.difference, d.t_interval, effect.n, tell_n=effect.n != effect.planned)
     return (value, Reason(effect.reason)) if effect.reason else (value,)
 
 

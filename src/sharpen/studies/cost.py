@@ -67,7 +67,7 @@ class Costs:
     def learn(self, records: Sequence[Record]) -> None:
         """Takes a finished population into account."""
         trial = records[0].trial
-        self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, len(records))
+        self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, records[0].members)
 
     def _learn(self, shape: _Shape, epochs: int, seconds: float, members: int) -> None:
         once, each = _FIXED[self.kind]

@@ -63,6 +63,7 @@ KEYS = (
     "about",
     "leaves_open",
     "published",
+    "published_runs",
     "datasets",
     "models",
     "protocols",
@@ -156,6 +157,7 @@ class Study:
         about: What the table or figure is.
         leaves_open: What the paper leaves open about it, and how it is settled here.
         published: The name of its table in ``paper/published.csv``; None if there are no numbers.
+        published_runs: By model, on how many runs those rest, where that is not what the paper's protocol says.
         datasets, models: The cells: every dataset with every model.
         protocols: Which of the protocols it can be run under; ``paper`` and ``paired`` unless it says otherwise.
         runs: How many runs per cell, if not as many as the protocol says.
@@ -177,6 +179,7 @@ class Study:
     about: str
     leaves_open: str
     published: str | None
+    published_runs: Mapping[str, int]
     datasets: tuple[str, ...]
     models: tuple[str, ...]
     protocols: tuple[str, ...]
@@ -240,10 +243,11 @@ def _study(name: str, source: Source) -> Study:
         about=source.text(("about",), content["about"]) if "about" in content else "",
         leaves_open=source.text(("leaves_open",), content["leaves_open"]) if "leaves_open" in content else "",
         published=source.text(("published",), content["published"]) if content.get("published") is not None else None,
+        published_runs=_published_runs(source),
         datasets=source.words(("datasets",), content["datasets"], DATASETS, "dataset"),
         models=source.words(("models",), content["models"], MODELS, "model"),
         protocols=source.words(("protocols",), content.get("protocols", ["paper", "paired"]), PROTOCOLS, "protocol"),
-        runs=_count(source, content.get("runs")),
+        runs=_count(source, ("runs",), content.get("runs")),
         traces=_flag(source, ("traces",), content.get("traces", False)),
         variants=variants,
         baseline=baseline,
@@ -341,10 +345,21 @@ def _flag(source: Source, where: Where, given: Any) -> bool:
     return given
 
 
-def _count(source: Source, given: Any) -> int | None:
+def _count(source: Source, where: Where, given: Any) -> int | None:
     if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-        raise source.fail(("runs",), f"runs is {given!r}; give a whole number of at least 1")
+        raise source.fail(where, f"{where[-1]} is {given!r}; give a whole number of at least 1")
     return given
+
+
+def _published_runs(source: Source) -> dict[str, int]:
+    """One number for all models, or one for some of them."""
+    where: Where = ("published_runs",)
+    given = source.content.get("published_runs", {})
+    if not isinstance(given, dict):
+        given = dict.fromkeys(MODELS, given)
+    source.keys(where, given, MODELS, "model")
+    counts = {model: _count(source, (*where, model), count) for model, count in given.items()}
+    return {model: count for model, count in counts.items() if count is not None}
 
 
 def _choices(source: Source, variants: Mapping[str, Variant]) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ import gc
 import math
 import platform
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -44,6 +44,7 @@ def train(
     metric: str | None = None,
     choose: str = "best",
     class_weight: Sequence[float] | None = None,
+    on_records: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
 
@@ -63,6 +64,7 @@ def train(
         choose: The epoch that is kept: ``best``, the first with the best validation score; or ``last``, and then splits need
             neither validation nor test nodes (a score on none is NaN).
         class_weight: One weight for each class in the mean of the cross-entropy, as in :class:`sharpen.SharpeningLoss`.
+        on_records: Is given the records of every population as soon as it is trained.
 
     >>> from sharpen import Graph, Trial
     >>> ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
@@ -81,15 +83,24 @@ def train(
         members.setdefault(shared(trial), []).append(index)
     total = sum(trial.epochs or 0 for trial in resolved)
     inputs: dict[str, Inputs] = {}
+
+    def finished(population: list[Record]) -> list[Record]:
+        population = [
+            replace(record, device=describe_device(where), precision=precision, members=len(population))
+            for record in population
+        ]
+        on_records(population)
+        return population
+
     with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
         for indices in members.values():
             group = [resolved[i] for i in indices]
             network = network_of(dataset.graph, group[0])
             if network.model not in inputs:
                 inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
-            done = _train_group(network, inputs[network.model], dataset, group, bar, terms)
+            done = _train_group(network, inputs[network.model], dataset, group, bar, terms, finished)
             for index, record in zip(indices, done, strict=True):
-                records[index] = replace(record, device=describe_device(where), precision=precision)
+                records[index] = record
     return [record for record in records if record is not None]
 
 
@@ -171,7 +182,13 @@ def network_of(graph: Graph, trial: Trial) -> Network:
 
 
 def _train_group(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
+    network: Network,
+    inputs: Inputs,
+    dataset: Dataset,
+    trials: list[Trial],
+    bar: ProgressBar,
+    terms: Terms,
+    finished: Callable[[list[Record]], list[Record]],
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
     records: list[Record] = []
@@ -179,7 +196,7 @@ def _train_group(
     while len(records) < len(trials):
         batch = trials[len(records) : len(records) + size]
         try:
-            records += _train_population(network, inputs, dataset, batch, bar, terms)
+            records += finished(_train_population(network, inputs, dataset, batch, bar, terms))
             continue
         except torch.OutOfMemoryError:
             if size == 1:

@@ -109,7 +109,7 @@ def _pairs(cell: CellOutcome, effect: Effect) -> dict[str, Any]:
     low, high = d.t_interval or (None, None)
     row = {
         "name": minus(effect.contrast.name),
-        "text": Gain(d.difference, d.t_interval, d.n).line().text,
+        "text": Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text,
         "values": rounded((after - before for _, before, after in pairs), 4),
         "notes": [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],
         "mean": d.difference,
@@ -155,7 +155,7 @@ def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
     if d is None:
         return [("why there is no difference", effect.reason or "no pairs")]
     side = cell.sides[effect.contrast.variant]
-    entries = [("difference", Gain(d.difference, d.t_interval, d.n).line().text)]
+    entries = [("difference", Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text)]
     if d.bootstrap_interval is not None:
         entries.append(("bootstrap (BCa) 95 %", "[{}, {}]".format(*(signed(end) for end in d.bootstrap_interval))))
     entries += [

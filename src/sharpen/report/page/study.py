@@ -21,7 +21,15 @@ from sharpen.report.page.study_charts import (
     ranking_charts,
     retune_charts,
 )
-from sharpen.report.study import MOST_GRIDS, Sheet, comparison_sheet, study_sheet
+from sharpen.report.study import (
+    MOST_GRIDS,
+    Sheet,
+    comparison_sheet,
+    is_about_lam,
+    leading_contrasts,
+    scored_names,
+    study_sheet,
+)
 from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
 from sharpen.report.study_text import duration
 from sharpen.report.tables import signed
@@ -185,31 +193,25 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]])
 def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]]) -> list[dict[str, Any]]:
     """The paper's layout: one view for each comparison; of a study of λ itself, its own tables."""
     study, outcome = part.study, part.outcome
-    if _is_about_lam(study):
-        return [section("Tables", *(sheet(table) for table in report.tables))] if report.tables else []
+    if is_about_lam(outcome, part.curves):
+        return [section("Tables", *(sheet(table) for table in report.tables))]
     own_curves = dict(curves) | {(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
-    contrasts = study.compare if len(study.compare) <= MOST_GRIDS else study.compare[:1]
-    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts}
-    compared = {contrast.variant for contrast in contrasts}  # their scores stand beside their gains
-    for name in (*study.variants, *study.choose):
-        if name not in compared and any(cell.sides[name].published is not None for cell in outcome.cells):
-            views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
-    views["every number"] = [sheet(details(outcome, contrasts, only_pairs=True))]
+    contrasts = leading_contrasts(study)
+    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts[:MOST_GRIDS]}
+    for name in scored_names(outcome):
+        views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
+    if contrasts:
+        views["every number"] = [sheet(details(outcome, contrasts, only_pairs=True))]
     text = (
         "Ours above, the paper's below: the score, what it gains, and the 95 % interval, bold where it excludes zero."
     )
     return [choice("The table", views, text=text)]
 
 
-def _is_about_lam(study: Study) -> bool:
-    """Whether no comparison of the study stands out."""
-    return len(study.compare) > MOST_GRIDS and not study.choose
-
-
 def _figures(part: Part) -> list[dict[str, Any]]:
     outcome = part.outcome
     sections = []
-    if not _is_about_lam(part.study):
+    if not is_about_lam(outcome, part.curves):
         views = {
             minus(contrast.name): [chart]
             for contrast in part.study.compare[:MOST_GRIDS]

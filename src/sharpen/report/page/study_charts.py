@@ -10,7 +10,7 @@ import numpy as np
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
-from sharpen.report.tables import Gain, Score
+from sharpen.report.tables import Gain, Score, how_many
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import Outcome
@@ -39,9 +39,11 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
     models = list(dict.fromkeys(cell.model for cell, _, _ in shown))
     rows = []
     for cell, effect, d in shown:
-        gain = Gain(d.difference, d.t_interval, d.n, tell_n=False)
+        gain = Gain(d.difference, d.t_interval, tell_n=False)
+        sure = effect.verdict in ("gain", "loss")
         low, high = d.t_interval or (None, None)
-        notes = [f"{d.n} pairs, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        notes = [f"{how_many(effect.n, effect.splits)}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        notes += [effect.reason] if effect.reason else []
         notes += [f"paper: {effect.published:+.2f}".replace("-", "−")] if effect.published is not None else []
         rows.append(
             {
@@ -52,8 +54,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
                 "low": low,
                 "high": high,
                 "paper": effect.published,
-                "sure": gain.sure,
-                "strong": gain.sure,
+                "sure": sure,
+                "strong": sure,
                 "text": gain.line().text,
                 "notes": notes,
             }
