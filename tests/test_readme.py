@@ -1,4 +1,4 @@
-"""The README's Python examples run as they stand, with fewer epochs."""
+"""The Python examples of the README and the guide run as they stand, with fewer epochs."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,13 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-README = Path(__file__).parent.parent / "README.md"
+from tests.fitting.camps import two_camps
+
+ROOT = Path(__file__).parent.parent
 
 
-def examples() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+def examples(name: str = "README.md") -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def test_the_line_for_your_own_loop():
@@ -33,3 +35,12 @@ def test_hundreds_of_runs(capsys):
     exec(shorter, names)
     assert len(names["frame"]) == 10
     assert "0.5" in capsys.readouterr().out
+
+
+def test_your_own_graph(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = examples("docs/guide/fit.md")
+    shorter = code.replace("budget=1", "model='gcn', lam=0.25, epochs=5, device='cpu'")
+    assert shorter != code
+    exec(shorter, {"graph": two_camps()})
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]

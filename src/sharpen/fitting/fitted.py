@@ -154,7 +154,13 @@ def conclude(
     if not ensemble:
         # One run on every label takes the place of five on four fifths of them.
         final = backbone.train(graph, [Job(chosen[0].rough, all_labels(y), 1000 * seed)])[0]
-        report["chosen"][0]["members"] = 1
+        if final.ok:
+            report["chosen"][0]["members"] = 1
+        else:
+            final = None
+            report["notes"].append(
+                "the one run on all labels diverged, so the runs on four fifths of them vote together"
+            )
     jury = _jury(evidence, chosen, final, graph, y, backbone)
     report["temperature"] = jury.temperature
     without_labels = None
