@@ -44,7 +44,17 @@ def store(tmp_path: Path) -> Path:
         trials = {t.id: t for variant in cell.trials.values() for t in variant}.values()
         Store(tmp_path / "store").add(
             [
-                Record(t, score(t, bump, "val"), score(t, bump, "test"), 1, "ok", 0.5, "cpu", "float32", {"torch": "2"})
+                Record(
+                    t,
+                    score(t, bump, "val"),
+                    score(t, bump, "test"),
+                    1,
+                    "ok",
+                    0.5,
+                    "cpu",
+                    "float32",
+                    versions={"torch": "2"},
+                )
                 for t in trials
             ]
         )

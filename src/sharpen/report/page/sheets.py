@@ -67,6 +67,13 @@ def gain_sheet(outcome: Outcome, contrast: Contrast, curves: Mapping[Cell, tuple
     Args:
         outcome, contrast: Which.
         curves: By cell, its scores over λ, and the study they come from.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> gain_sheet(empty, empty.study.compare[0], {})["rows"][0][1][0]["text"]
+    'not run yet'
     """
     table = gain_grid(outcome, contrast)
     cells = {Cell(cell.dataset, cell.model): cell for cell in outcome.cells}

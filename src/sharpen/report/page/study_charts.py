@@ -33,7 +33,14 @@ def model_color(model: str, index: int = 0) -> str:
 
 
 def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
-    """All differences of one comparison with their intervals, and the paper's beside them; None if there are none."""
+    """All differences of one comparison with their intervals, and the paper's beside them; None if there are none.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> difference_chart(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline") is None
+    True
+    """
     shown = [(cell, effect, d) for cell, effect in outcome.effects(contrast) if (d := effect.difference) is not None]
     if not shown:
         return None
@@ -118,7 +125,13 @@ def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 
 def glass_chart(curves: Sequence[Curve]) -> dict[str, Any] | None:
-    """Glass's Δ over λ: the median over datasets, and its quartiles; None if no cell has a spread."""
+    """Glass's Δ over λ: the median over datasets, and its quartiles; None if no cell has a spread.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> glass_chart([Curve("cora", "gcn", "accuracy", points, 5)])["series"][0]["name"]
+    'GCN (1 dataset)'
+    """
     bands = glass_bands(curves)
     if not bands:
         return None
@@ -148,7 +161,11 @@ def glass_chart(curves: Sequence[Curve]) -> dict[str, Any] | None:
 
 
 def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]]:
-    """By cell: entropy of labeled and unlabeled predictions during training, and their gap."""
+    """By cell: entropy of labeled and unlabeled predictions during training, and their gap.
+
+    >>> dynamics_charts([])
+    {}
+    """
     found = {}
     for cell in cells:
         epochs = np.unique(np.linspace(0, cell.epochs - 1, min(cell.epochs, MOST_POINTS)).round().astype(int))
@@ -230,7 +247,13 @@ def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
 
 
 def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
-    """By dataset: all methods by their score, ours in colour."""
+    """By dataset: all methods by their score, ours in colour.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> entries = (Entry("GCN+TS", 85.7, 0.5, ours=True, rank=1), Entry("Other", 85.0, 0.5, ours=False, rank=2))
+    >>> [row["name"] for row in ranking_charts([Ranking("cora", entries)])["Cora"][0]["rows"]]
+    ['1. GCN+TS', '2. Other']
+    """
     charts = {}
     for ranking in found:
         rows = []
