@@ -33,6 +33,7 @@ MENU: dict[str, list[str]] = {
     "": ["index"],
     "Guide": [
         "guide/own-graph",
+        "guide/fit",
         "guide/own-loop",
         "guide/compare",
         "studies",

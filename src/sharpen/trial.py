@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharpen.batching import Batching
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.paper import setting
 
 if TYPE_CHECKING:
@@ -127,7 +126,8 @@ class Trial:
     def id(self) -> str:
         """A stable hash of the description.
 
-        What is left at ``None`` is no part of it, so that a field that a later version adds leaves older ids as they are.
+        What is left at ``None`` is no part of it. So a field that a later version adds is ``None`` by default, and ids of records
+        and traces stay as they are.
 
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
@@ -139,9 +139,7 @@ class Trial:
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        near = difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"{name} is {value!r}; {hint}Choose one of {', '.join(allowed)}")
+        raise InputError(f"{name} is {value!r}; {did_you_mean(value, allowed)}Choose one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)
@@ -153,13 +151,14 @@ class Record:
         val, test: Scores at the chosen epoch, as fractions; NaN if the run diverged.
         best_epoch: The first epoch (from 0) with the best validation score; −1 if the run diverged.
         status: ``ok`` or ``diverged``.
-        seconds: This trial's share of its population's time.
+        seconds: This trial's share of its population's training time.
         device, precision: What it ran on, and in which arithmetic.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
             ``train`` and ``val`` of the evaluation after it; where λ is learned, the ``lam`` of the training step.
         logits: Class scores of all nodes at the chosen epoch, [N, C]; of trials with a batching only if weights were asked for.
         weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
+        members: How many trials were trained at once, this one among them.
     """
 
     trial: Trial
@@ -174,6 +173,7 @@ class Record:
     traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)
     weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    members: int = field(default=1, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:

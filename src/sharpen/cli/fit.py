@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from sharpen.cli.compare import parse_lams
 from sharpen.cli.completion import METRICS, offer
@@ -99,7 +100,7 @@ def fit(
     from sharpen.cli.outputs import output_folder, write_together
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
-    from sharpen.report.fit import expectation, fit_lines
+    from sharpen.report.fit import expectation, print_fit
     from sharpen.report.page import fit_page, write_page
     from sharpen.tables import (
         Columns,
@@ -197,8 +198,7 @@ def fit(
     if as_json:
         typer.echo(text)
         return
-    for line in fit_lines(summary):
-        typer.echo(line)
+    print_fit(summary, Console(highlight=False))
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
     if page:
         typer.echo(f"To look at it, open {folder / 'page.html'}")

@@ -20,11 +20,10 @@ other cells.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 
 PROTOCOLS = ("paper", "paired", "ablation")
 PAIRS = 20
@@ -105,7 +104,6 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
     """
     if isinstance(value, str) and value in allowed:
         return value
-    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), allowed, n=1, cutoff=0.5)
-    near = near or difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InputError(f"{where}there is no {what} {value!r}; {hint}There are {', '.join(allowed)}")
+    raise InputError(
+        f"{where}there is no {what} {value!r}; {did_you_mean(value, allowed)}There are {', '.join(allowed)}"
+    )

@@ -18,7 +18,7 @@ from sharpen.errors import InputError
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
-from sharpen.studies.store import Store
+from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
 from sharpen.training import train
 from sharpen.training.device import arithmetic, describe_device, resolve_device
@@ -75,7 +75,7 @@ def run(
     Args:
         studies: One, or several; a trial that they share is trained once.
         store: Where records are, and go.
-        protocol: ``paper`` or ``paired``.
+        protocol: ``paper``, ``paired`` or ``ablation``.
         device, precision: As :func:`sharpen.train` takes them.
         datasets, models: Those to keep; None: all.
         max_epochs: An upper limit to the epochs of every trial.
@@ -102,11 +102,15 @@ def run(
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
     for problem in store.set_aside():
-        say(f"Not trusted, because {problem.reason}: {problem.path}")
+        say(problem.line)
     costs = Costs(where.type, name, precision, store.frame())
     sizes = Sizes(costs, max_members, time_limit)
     wanted = len(work.trials)
     summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
+    for other, count in _other_precisions(store, work, precision).items():
+        say(
+            f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
+        )
     if not download:
         work.skip_without_data(store, data)
     trainer = _Trainer(work, data, device, precision, progress)
@@ -116,6 +120,8 @@ def run(
         f"{', '.join(study.name for study in studies)} ({protocol}): {wanted} trials, {summary.recorded} recorded, "
         f"{sum(map(len, populations))} to train in {_outlook(costs, populations)} on {name}"
     )
+    if populations:
+        store.check_writable()
     while populations:
         chosen = populations[0]
         if stop.is_set():
@@ -128,16 +134,21 @@ def run(
         if claim is None:  # another runner was faster: look again, and not in step with it
             time.sleep(random.uniform(0.01, 0.1))
         else:
-            began = time.monotonic()
+            last = time.monotonic()
+
+            def keep(records: list[Record]) -> None:
+                """What memory or cache divides is kept part by part: no more is lost than what is in flight."""
+                nonlocal last
+                store.add(records, keep_traces=chosen[0].id in work.traced)  # noqa: B023  # used within this turn
+                costs.learn(records)
+                summary.trained += len(records)
+                left = f"; left: {_outlook(costs, populations[1:])}" if populations[1:] else ""  # noqa: B023
+                say(_line(records, time.monotonic() - last) + left)
+                last = time.monotonic()
+
             with claim.kept():
                 missing = work.missing(store)  # another runner may have finished some before the claim
-                records = trainer.train([trial for trial in chosen if trial.id in missing], say)
-                if records:
-                    store.add(records, keep_traces=chosen[0].id in work.traced)
-                    costs.learn(records)
-                    summary.trained += len(records)
-                    left = f"; left: {_outlook(costs, populations[1:])}" if populations[1:] else ""
-                    say(_line(records, time.monotonic() - began) + left)
+                trainer.train([trial for trial in chosen if trial.id in missing], say, keep)
         populations = work.populations(work.free(store), costs, sizes)
     summary.left = sum(map(len, populations))
     summary.elsewhere = len(work.missing(store)) - summary.left
@@ -152,25 +163,33 @@ class _Trainer:
         self._device, self._precision, self._progress = device, precision, progress
         self._loaded: dict[str, Dataset] = {}
 
-    def train(self, trials: Sequence[Trial], say: Callable[[str], None]) -> list[Record]:
+    def train(self, trials: Sequence[Trial], say: Callable[[str], None], keep: Callable[[list[Record]], None]) -> None:
         if not trials:
-            return []
+            return
         cell = Cell(str(trials[0].dataset), trials[0].model)
         same_data = [other for other in self._work.cells if other.dataset == cell.dataset]
         try:
             if cell.dataset not in self._loaded:
                 self._loaded[cell.dataset] = load_dataset(cell.dataset, self._data)
-            return train(
+            train(
                 self._loaded[cell.dataset],
                 trials,
                 device=self._device,
                 precision=self._precision,
                 progress=self._progress,
+                on_records=keep,
             )
+        except StoreError:  # no cell can be kept
+            raise
         except InputError as error:  # this cell cannot be run, the others can
             self._work.skip([cell] if cell.dataset in self._loaded else same_data, str(error))
             say(f"{cell}: left out: {error}")
-            return []
+
+
+def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int]:
+    """How many records of the work there are in other precisions than the one asked for."""
+    found = store.frame(work.trials.values())["precision"].value_counts()
+    return {str(name): int(count) for name, count in found.items() if name != precision}
 
 
 def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]]) -> str:

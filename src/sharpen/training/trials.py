@@ -7,7 +7,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -58,6 +58,7 @@ def train(
     metric: str | None = None,
     choose: str = "best",
     class_weight: Sequence[float] | None = None,
+    on_records: Callable[[list[Record]], None] = lambda records: None,
     checkpoints: str | os.PathLike[str] | None = None,
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
@@ -79,6 +80,7 @@ def train(
         choose: The epoch that is kept: ``best``, the first with the best validation score; or ``last``, and then splits need
             neither validation nor test nodes (a score on none is NaN).
         class_weight: One weight for each class in the mean of the cross-entropy, as in :class:`sharpen.SharpeningLoss`.
+        on_records: Is given the records of every population as soon as it is trained.
         checkpoints: A folder from which trials with a ``batching`` go on if they were stopped; by the same or another number of
             processes. Nobody removes what is kept there.
 
@@ -106,18 +108,27 @@ def train(
         members.setdefault(shared(trial), []).append(index)
     total = sum(trial.epochs or 0 for trial in resolved)
     inputs: dict[str, Inputs] = {}
+
+    def finished(population: list[Record]) -> list[Record]:
+        population = [
+            replace(record, device=describe_device(where), precision=precision, members=len(population))
+            for record in population
+        ]
+        on_records(population)
+        return population
+
     with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
         for indices in members.values():
             group = [resolved[i] for i in indices]
             network = network_of(dataset.graph, group[0])
             if group[0].batching is not None:
-                done = _train_batched(network, dataset, group, where, dtype, bar, terms, checkpoints)
+                done = _train_batched(network, dataset, group, where, dtype, bar, terms, checkpoints, finished)
             else:
                 if network.model not in inputs:
                     inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
-                done = _train_group(network, inputs[network.model], dataset, group, bar, terms)
+                done = _train_group(network, inputs[network.model], dataset, group, bar, terms, finished)
             for index, record in zip(indices, done, strict=True):
-                records[index] = replace(record, device=describe_device(where), precision=precision)
+                records[index] = record
     return [record for record in records if record is not None]
 
 
@@ -199,7 +210,13 @@ def network_of(graph: Graph, trial: Trial) -> Network:
 
 
 def _train_group(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
+    network: Network,
+    inputs: Inputs,
+    dataset: Dataset,
+    trials: list[Trial],
+    bar: ProgressBar,
+    terms: Terms,
+    finished: Callable[[list[Record]], list[Record]],
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
     records: list[Record] = []
@@ -207,7 +224,7 @@ def _train_group(
     while len(records) < len(trials):
         batch = trials[len(records) : len(records) + size]
         try:
-            records += _train_population(network, inputs, dataset, batch, bar, terms)
+            records += finished(_train_population(network, inputs, dataset, batch, bar, terms))
             continue
         except torch.OutOfMemoryError:
             if size == 1:
@@ -267,6 +284,7 @@ def _train_batched(
     bar: ProgressBar,
     terms: Terms,
     checkpoints: str | os.PathLike[str] | None,
+    finished: Callable[[list[Record]], list[Record]],
 ) -> list[Record]:
     """Trains trials of one architecture and one batching, as many at once as memory allows, and can go on where it stopped."""
     records: list[Record] = []
@@ -295,7 +313,7 @@ def _train_batched(
             bar.advance(len(some), population)
             if path is not None and population.ranks.writes:
                 write_checkpoint(path, population.state(), about)
-        records += _records(some, population.results(), terms.keep_weights, time.perf_counter() - start)
+        records += finished(_records(some, population.results(), terms.keep_weights, time.perf_counter() - start))
     return records
 
 
