@@ -40,6 +40,7 @@ MENU: dict[str, list[str]] = {
         "guide/gpu",
         "guide/paper",
         "guide/looking",
+        "scale",
     ],
     "Reference": [
         "reference/sharpen",

@@ -53,6 +53,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        batching: ``auto`` (in batches of clusters if the whole graph does not fit in memory; a line and a note say so), ``full``,
+            ``clusters``, ``neighbors``, or exactly, as ``clusters-64-4`` (:mod:`sharpen.batching`).
         seed: Of folds, first weights and dropout.
         progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
@@ -91,6 +93,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         epochs: int = 100,
         q: float = 2.0,
         device: str = "auto",
+        batching: str = "auto",
         seed: int = 0,
         progress: Callable[[str], None] | None = None,
     ) -> None:
@@ -112,6 +115,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.epochs = epochs
         self.q = q
         self.device = device
+        self.batching = batching
         self.seed = seed
         self.progress = progress
 
@@ -131,6 +135,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             seed=self.seed,
             tell=self.progress or (lambda text: None),
         )
+        if isinstance(backbone, PopulationBackbone) and backbone.note:
+            notes = [*notes, backbone.note]
         self._fitted: Fitted = conclude(
             found,
             data,
@@ -259,5 +265,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
+            if self.batching not in ("auto", "full"):
+                raise InputError(
+                    f"batching is {self.batching!r}, but a module of your own sees the whole graph; leave it at 'auto'"
+                )
             return ModuleBackbone(self.model, settings, self.device, balanced)
-        return PopulationBackbone(settings, self.device, balanced, progress=self.progress is not None)
+        return PopulationBackbone(
+            settings,
+            self.device,
+            balanced,
+            progress=self.progress is not None,
+            batching=self.batching,
+            tell=self.progress or (lambda text: None),
+        )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sharpen.batching import Batching
 from sharpen.errors import InputError, did_you_mean
 from sharpen.paper import setting
 
@@ -47,6 +48,8 @@ class Trial:
         balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded.
         sharpen_val: Whether validation nodes count among the sharpened; test-only sharpening leaves them out, normaliser kept.
         seed: Decides first weights and dropout (and, where λ is learned, what is held out), and nothing else does.
+        batching: If given, how the graph is cut into batches, such as ``clusters-64-4`` (:mod:`sharpen.batching`); an epoch is then
+            a pass over all batches. By default every step sees the whole graph.
 
     >>> Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123").hidden
     512
@@ -71,6 +74,7 @@ class Trial:
     balance: float = 0.0
     sharpen_val: bool = True
     seed: int = 0
+    batching: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, MODELS)
@@ -98,6 +102,13 @@ class Trial:
                     raise InputError(
                         f"{name} is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two"
                     )
+        if self.batching is not None:
+            object.__setattr__(self, "batching", Batching.parse(self.batching).name)
+            if self.lam_max is not None:
+                raise InputError(
+                    f"batching is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
+                    f"give one of the two"
+                )
         if self.q <= 0:
             raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
@@ -145,7 +156,7 @@ class Record:
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
             ``train`` and ``val`` of the evaluation after it; where λ is learned, the ``lam`` of the training step.
-        logits: Class scores of all nodes at the chosen epoch, [N, C].
+        logits: Class scores of all nodes at the chosen epoch, [N, C]; of trials with a batching only if weights were asked for.
         weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
         members: How many trials were trained at once, this one among them.
     """
@@ -180,4 +191,4 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     ]
     columns = [f.name for f in fields(Trial)] + list(scalars)
     # All of them None would be a column of no type at all.
-    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float})
+    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float, "batching": "string"})

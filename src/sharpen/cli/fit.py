@@ -1,6 +1,7 @@
 """``sharpen fit``: two files in; labels, their confidence, and a model out."""
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -16,6 +17,7 @@ from sharpen.cli.compare import parse_lams
 from sharpen.cli.completion import METRICS, offer
 from sharpen.cli.options import (
     Abstain,
+    Batching,
     Device,
     EdgesFile,
     EveryClass,
@@ -28,6 +30,7 @@ from sharpen.cli.options import (
     check_abstain,
     of_columns,
 )
+from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
@@ -82,6 +85,7 @@ def fit(
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
     device: Device = "auto",
+    batching: Batching = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
@@ -114,6 +118,8 @@ def fit(
         if not (quiet or as_json):
             typer.echo(text, err=True)
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("fit searches in one process; start it without torchrun, which compare and recipes can use")
     resolve_device(device)
     check_abstain(abstain)
     classifier = NodeClassifier(
@@ -132,6 +138,7 @@ def fit(
         weight_decay=weight_decay,
         epochs=epochs,
         device=device,
+        batching=batching,
         seed=seed,
         progress=None if quiet or as_json else tell,
     )

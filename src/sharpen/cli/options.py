@@ -25,6 +25,12 @@ WeightColumn = Annotated[
 ]
 Abstain = Annotated[float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")]
 EveryClass = Annotated[bool, typer.Option("--every-class", help="Add a column with the probability of each class.")]
+Batching = Annotated[
+    str,
+    typer.Option(
+        help="auto (in batches if the whole graph does not fit in memory), full, clusters, neighbors; or exactly, as clusters-64-4."
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))]
 
 

@@ -66,6 +66,7 @@ _DATASETS: tuple[tuple[DatasetInfo, _Source], ...] = (
     (DatasetInfo("roman-empire", 22662, 32927, 300, 18, "accuracy", *_HETEROPHILOUS), heterophilous),
     (DatasetInfo("minesweeper", 10000, 39402, 7, 2, "roc-auc", *_HETEROPHILOUS), heterophilous),
     (DatasetInfo("ogbn-arxiv", 169343, 1157799, 128, 40, "accuracy", "ogb.stanford.edu", "ODC-BY"), ogb),
+    (DatasetInfo("ogbn-products", 2449029, 61859140, 100, 47, "accuracy", "ogb.stanford.edu", "Amazon"), ogb),
     (DatasetInfo("digits", 1797, 12339, 64, 10, "accuracy", "scikit-learn, from UCI", "CC BY 4.0"), digits),
 )
 _SOURCES = {info.name: source for info, source in _DATASETS}

@@ -10,7 +10,7 @@ Planetoid    one class-balanced draw, 5 seeds                       20 class-bal
 Amazon, Co.  the fixed split, 3 seeds                               20 stratified draws of the same ratio
 WikiCS       the first 3 of its 20 splits                           its 20 splits
 Squirrel, …  the 10 splits (Squirrel, Chameleon), the first 3 of 10  10 splits × 2 seeds
-ogbn-arxiv   its split, 5 seeds                                     its split, 20 seeds
+ogbn-…       its split, 5 seeds                                     its split, 20 seeds
 ===========  =====================================================  =============================================================
 
 A third, ``ablation``, is the paper's with the one difference that its ablation scripts make: on Planetoid they draw the split with
@@ -56,7 +56,7 @@ _SPLITS: dict[str, _Splits] = {
     "wikics": _given(20, runs=3),
     **dict.fromkeys(("squirrel", "chameleon"), _given(10, runs=10)),
     **dict.fromkeys(("amazon-ratings", "roman-empire", "minesweeper"), _given(10, runs=3)),
-    "ogbn-arxiv": _given(1, runs=5),
+    **dict.fromkeys(("ogbn-arxiv", "ogbn-products"), _given(1, runs=5)),
     "digits": _Splits((_DIGITS.format(seed=0),), runs=5, paired=_DIGITS),
 }
 DATASETS = tuple(_SPLITS)
