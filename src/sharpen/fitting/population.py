@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from sharpen.fitting.folds import balanced_weights
-from sharpen.fitting.members import Job, Member, judged
-from sharpen.fitting.neighbours import Neighbours
+from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.models import Inputs, Network
@@ -36,7 +35,7 @@ class PopulationBackbone:
         self.settings, self.device, self.balanced = dict(settings), device, balanced
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
+        """Two members for each job, in the same order: alone, and with spread labels beside it."""
         splits = {job.split.name: job.split for job in jobs}
         trials = [
             Trial(
@@ -61,10 +60,10 @@ class PopulationBackbone:
                 class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
             )
         members: list[Member] = []
-        neighbours, y = Neighbours(graph), graph.y.numpy()
+        listener = Listener(graph)
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
-            members += judged(neighbours, y, job, record.logits, record.weights, record.status == "ok")
+            members += listener.judged(job, record.logits, record.weights, record.status == "ok")
         return members
 
     def logits(

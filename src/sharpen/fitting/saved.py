@@ -99,7 +99,7 @@ def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[s
     """A jury but for its weights, which are among those held."""
     place = {id(weights[0]): g for g, weights in enumerate(held)}
     voters = [
-        asdict(group.candidate) | {"temperature": group.temperature, "weights": place[id(group.weights[0])]}
+        asdict(group.candidate) | {"counts": group.counts, "weights": place[id(group.weights[0])]}
         for group in jury.voters
     ]
     return {"voters": voters, "temperature": jury.temperature}
@@ -108,6 +108,6 @@ def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[s
 def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Jury:
     voters = []
     for group in description["voters"]:
-        candidate = Candidate(group["model"], group["lam"], group["balance"], group["after"])
-        voters.append(Voters(candidate, float(group["temperature"]), weights[group["weights"]]))
+        candidate = Candidate(group["model"], group["lam"], group["balance"], group["spread"])
+        voters.append(Voters(candidate, [float(count) for count in group["counts"]], weights[group["weights"]]))
     return Jury(voters, float(description["temperature"]))
