@@ -57,6 +57,11 @@ def main() -> None:
             }
         )
         print(f"{grows:<8}{members:>8}{nodes:>10}{edges:>12}{1e3 * seconds:>12.2f}{memory / 1e9:>10.2f}", flush=True)
+        # Every time, so that a run that is cut short leaves what it has measured.
+        with given.out.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
 
     print(f"{describe_device(device)}, torch {torch.__version__}, {given.precision}")
     print(f"{'grows':<8}{'members':>8}{'nodes':>10}{'edges':>12}{'ms/epoch':>12}{'GB':>10}")
@@ -72,10 +77,6 @@ def main() -> None:
             measure("nodes", 8, nodes, 5 * nodes)
             nodes *= 10
 
-    with given.out.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
     plot(rows, given.out, f"{describe_device(device)}, {given.precision}")
 
 

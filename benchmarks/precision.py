@@ -13,6 +13,7 @@ import torch
 
 from sharpen import Trial, load_dataset, to_frame, train
 from sharpen.evaluation import paired_difference
+from sharpen.paper import setting
 
 
 def main() -> None:
@@ -21,17 +22,21 @@ def main() -> None:
     options.add_argument("--models", default="gcn,sage,gat")
     options.add_argument("--seeds", type=int, default=20)
     options.add_argument("--lam", type=float, default=0.25)
+    options.add_argument("--epochs", type=int, default=None, help="at most so many; by default the paper's")
     options.add_argument("--out", type=Path, default=None)
     given = options.parse_args()
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}; test scores in %, TF32 − float32, paired on seeds"
     )
     print(f"{'cell':<20}{'float32':>9}{'tf32':>9}{'difference':>12}   95 % CI")
-    rows, apart = [], 0
+    rows: list[dict[str, object]] = []
+    apart = 0
     for name in given.datasets.split(","):
         dataset = load_dataset(name)
         for model in given.models.split(","):
-            trials = [Trial(model=model, lam=given.lam, seed=seed) for seed in range(given.seeds)]
+            epochs = int(setting(name, model)["epochs"])
+            epochs = min(epochs, given.epochs or epochs)
+            trials = [Trial(model=model, lam=given.lam, epochs=epochs, seed=seed) for seed in range(given.seeds)]
             scores = {}
             for precision in ("float32", "tf32"):
                 records = train(dataset, trials, device="cuda", precision=precision)
@@ -43,6 +48,7 @@ def main() -> None:
                 {
                     "dataset": name,
                     "model": model,
+                    "epochs": epochs,
                     "float32": scores["float32"].mean(),
                     "tf32": scores["tf32"].mean(),
                     "difference": d.difference,
@@ -54,12 +60,17 @@ def main() -> None:
                 f"{name + ' ' + model:<20}{d.mean_b:>9.2f}{d.mean_a:>9.2f}{d.difference:>+12.2f}   [{low:+.2f}, {high:+.2f}]",
                 flush=True,
             )
+            if given.out:
+                write(given.out, rows)
     print(f"{apart} of {len(rows)} intervals exclude 0 (at 95 %, about {0.05 * len(rows):.1f} would by chance)")
-    if given.out:
-        with given.out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, rows[0].keys())
-            writer.writeheader()
-            writer.writerows(rows)
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> None:
+    """All rows so far: a run that is cut short leaves what it has measured."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -223,8 +223,13 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(other)
     fitted.save(tmp_path / "model.safetensors")
     damaged = tmp_path / "damaged.safetensors"
-    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
+    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-2", "sharpen": "{}"})
     with pytest.raises(InputError, match="header is damaged"):
+        NodeClassifier.load(damaged)
+    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
+    with pytest.raises(
+        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-2\); fit again"
+    ):
         NodeClassifier.load(damaged)
     whole = (tmp_path / "model.safetensors").read_bytes()
     damaged.write_bytes(whole[: len(whole) // 2])

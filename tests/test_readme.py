@@ -7,8 +7,6 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from tests.fitting.camps import two_camps
-
 ROOT = Path(__file__).parent.parent
 
 
@@ -35,12 +33,3 @@ def test_hundreds_of_runs(capsys):
     exec(shorter, names)
     assert len(names["frame"]) == 10
     assert "0.5" in capsys.readouterr().out
-
-
-def test_your_own_graph(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (code,) = examples("docs/your-own-graph.md")
-    shorter = code.replace("budget=1", "model='gcn', lam=0.25, epochs=5, device='cpu'")
-    assert shorter != code
-    exec(shorter, {"graph": two_camps()})
-    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]

@@ -37,6 +37,9 @@ def test_identity_is_that_of_the_description():
     assert a.id == Trial(model="gcn", dataset="cora", lam=0.25, layers=3).resolve("s").id
     for change in ({"seed": 1}, {"lam": 0.3}, {"split": "t"}, {"model": "gat"}, {"sharpen_val": False}):
         assert dataclasses.replace(a, **change).id != a.id
+    learned = [Trial(dataset="cora", lam_max=m).resolve("s") for m in (None, 1, 1.0, 2.0)]
+    assert learned[1] == learned[2]
+    assert len({trial.id for trial in learned}) == 3
     assert Trial(lam=1).id == Trial(lam=1.0).id
     assert Trial(lam_labeled=-0.0).id == Trial(lam_labeled=0.0).id
     assert Trial(residual=1).id == Trial(residual=True).id
@@ -57,8 +60,30 @@ def test_identity_is_that_of_the_description():
         ({"balance": float("inf")}, "balance is inf"),
         ({"q": 0}, "q is 0"),
         ({"seed": 1.5}, "seed is 1.5"),
+        ({"lam_max": 0}, "lam_max is 0; give a number above 0"),
+        ({"lam_max": float("inf")}, "lam_max is inf"),
+        ({"lam_max": 1.0, "lam": 0.25}, "lam is 0.25, but lam_max is given"),
+        ({"lam_max": 1.0, "lam_labeled": -0.5}, "lam_labeled is -0.5, but lam_max is given"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(bad, message):
     with pytest.raises(InputError, match=message):
         Trial(**bad)
+
+
+def test_an_id_is_for_ever() -> None:
+    """Stores name trials by it: this id may not change, whatever fields are added."""
+    trial = Trial(model="gcn", dataset="cora", lam=0.25, seed=3).resolve("balanced-20-500-1000-seed123")
+    assert trial.id == "e4cf0065d201ca574abf2947"
+
+
+def test_a_field_that_comes_later_is_none_by_default():
+    """Else the ids of all records and traces there are would change."""
+    assert {f.name for f in dataclasses.fields(Trial) if f.default is not None} == {
+        "model",
+        "lam",
+        "q",
+        "balance",
+        "sharpen_val",
+        "seed",
+    }

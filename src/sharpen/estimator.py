@@ -51,10 +51,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        batching: ``auto`` (in batches of clusters if the whole graph does not fit in memory; a line and a note say so), ``full``,
+            ``clusters``, ``neighbors``, or exactly, as ``clusters-64-4`` (:mod:`sharpen.batching`).
         seed: Of folds, first weights and dropout.
-        progress: Is given a line of text now and then, such as ``print``.
+        progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON), ``curves_`` (traces of the runs that were
+    chosen, and of the same model without sharpening).
 
     >>> import networkx
     >>> club = networkx.karate_club_graph()
@@ -88,6 +91,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         epochs: int = 100,
         q: float = 2.0,
         device: str = "auto",
+        batching: str = "auto",
         seed: int = 0,
         progress: Callable[[str], None] | None = None,
     ) -> None:
@@ -109,6 +113,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.epochs = epochs
         self.q = q
         self.device = device
+        self.batching = batching
         self.seed = seed
         self.progress = progress
 
@@ -128,6 +133,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             seed=self.seed,
             tell=self.progress or (lambda text: None),
         )
+        if isinstance(backbone, PopulationBackbone) and backbone.note:
+            notes = [*notes, backbone.note]
         self._fitted: Fitted = conclude(
             found,
             data,
@@ -141,6 +148,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
+        self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         return self
 
@@ -233,7 +241,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
-        classifier._fitted, classifier.report_ = fitted, fitted.report
+        classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
@@ -255,5 +263,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
+            if self.batching not in ("auto", "full"):
+                raise InputError(
+                    f"batching is {self.batching!r}, but a module of your own sees the whole graph; leave it at 'auto'"
+                )
             return ModuleBackbone(self.model, settings, self.device, balanced)
-        return PopulationBackbone(settings, self.device, balanced)
+        return PopulationBackbone(
+            settings,
+            self.device,
+            balanced,
+            progress=self.progress is not None,
+            batching=self.batching,
+            tell=self.progress or (lambda text: None),
+        )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.batching import Batching
+from sharpen.errors import InputError, did_you_mean
 from sharpen.paper import setting
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ MODELS = ("mlp", "gcn", "sage", "gat")
 NORMS = ("none", "layer", "batch")
 _TYPES: dict[str, type] = {
     **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
-    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "q", "balance"), float),
+    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
     **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
 }
 
@@ -41,10 +42,14 @@ class Trial:
         lr, weight_decay, epochs: The optimisation: Adam, full batch, a fixed number of epochs.
         lam: λ, the weight of the uncertainty of unlabeled predictions. 0 is plain training.
         lam_labeled: The weight of the uncertainty of labeled predictions; by default −λ.
+        lam_max: If given, λ is not fixed: it is learned during training, between 0 and this (:mod:`sharpen.training.meta`).
+            ``lam`` and ``lam_labeled`` then have nothing to say and stay 0; the labeled term's weight is −λ.
         q: The order of the Tsallis entropy; 2 is Gini, 1 is Shannon.
         balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded.
         sharpen_val: Whether validation nodes count among the sharpened; test-only sharpening leaves them out, normaliser kept.
-        seed: Decides first weights and dropout, and nothing else does.
+        seed: Decides first weights and dropout (and, where λ is learned, what is held out), and nothing else does.
+        batching: If given, how the graph is cut into batches, such as ``clusters-64-4`` (:mod:`sharpen.batching`); an epoch is then
+            a pass over all batches. By default every step sees the whole graph.
 
     >>> Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123").hidden
     512
@@ -64,10 +69,12 @@ class Trial:
     epochs: int | None = None
     lam: float = 0.0
     lam_labeled: float | None = None
+    lam_max: float | None = None
     q: float = 2.0
     balance: float = 0.0
     sharpen_val: bool = True
     seed: int = 0
+    batching: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, MODELS)
@@ -77,7 +84,7 @@ class Trial:
             value = getattr(self, name)
             if value is not None and (int(value) != value or value < least):
                 raise InputError(f"{name} is {value}; give a whole number of at least {least}")
-        for name in ("lr", "weight_decay", "lam", "lam_labeled", "q", "balance", "dropout"):
+        for name in ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise InputError(f"{name} is {value}; give a finite number")
@@ -87,6 +94,21 @@ class Trial:
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise InputError(f"{name} is {value}; give a number of at least 0")
+        if self.lam_max is not None:
+            if self.lam_max <= 0:
+                raise InputError(f"lam_max is {self.lam_max}; give a number above 0, or leave it out for a fixed λ")
+            for name in ("lam", "lam_labeled"):
+                if getattr(self, name):
+                    raise InputError(
+                        f"{name} is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two"
+                    )
+        if self.batching is not None:
+            object.__setattr__(self, "batching", Batching.parse(self.batching).name)
+            if self.lam_max is not None:
+                raise InputError(
+                    f"batching is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
+                    f"give one of the two"
+                )
         if self.q <= 0:
             raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
@@ -100,22 +122,24 @@ class Trial:
         defaults = setting(dataset, self.model) | {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
         return replace(self, **{k: v for k, v in defaults.items() if getattr(self, k) is None})
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A stable hash of the description.
+
+        What is left at ``None`` is no part of it. So a field that a later version adds is ``None`` by default, and ids of records
+        and traces stay as they are.
 
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
         """
-        text = json.dumps(asdict(self), sort_keys=True, default=float)
+        description = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        text = json.dumps(description, sort_keys=True, default=float)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        near = difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"{name} is {value!r}; {hint}Choose one of {', '.join(allowed)}")
+        raise InputError(f"{name} is {value!r}; {did_you_mean(value, allowed)}Choose one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)
@@ -127,13 +151,14 @@ class Record:
         val, test: Scores at the chosen epoch, as fractions; NaN if the run diverged.
         best_epoch: The first epoch (from 0) with the best validation score; −1 if the run diverged.
         status: ``ok`` or ``diverged``.
-        seconds: This trial's share of its population's time.
+        seconds: This trial's share of its population's training time.
         device, precision: What it ran on, and in which arithmetic.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
-            ``train`` and ``val`` of the evaluation after it.
-        logits: Class scores of all nodes at the chosen epoch, [N, C].
+            ``train`` and ``val`` of the evaluation after it; where λ is learned, the ``lam`` of the training step.
+        logits: Class scores of all nodes at the chosen epoch, [N, C]; of trials with a batching only if weights were asked for.
         weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
+        members: How many trials were trained at once, this one among them.
     """
 
     trial: Trial
@@ -148,10 +173,11 @@ class Record:
     traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)
     weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    members: int = field(default=1, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:
-    """A table with one row per trial: its description and what it gave.
+    """A table with one row per trial: its description and what it gave. Where λ is fixed, ``lam_max`` is NaN.
 
     >>> record = Record(Trial(seed=3), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
     >>> to_frame([record])[["model", "seed", "val", "test"]].values.tolist()
@@ -164,4 +190,5 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
         asdict(record.trial) | {name: getattr(record, name) for name in scalars} for record in records
     ]
     columns = [f.name for f in fields(Trial)] + list(scalars)
-    return pd.DataFrame(rows, columns=columns)
+    # All of them None would be a column of no type at all.
+    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float, "batching": "string"})

@@ -60,6 +60,7 @@ def test_a_fit_leaves_predictions_a_model_and_a_summary(finished: tuple[Path, Re
     assert result.exit_code == 0
     assert sorted(p.name for p in (folder / "out").iterdir()) == [
         "model.safetensors",
+        "page.html",
         "predictions.csv",
         "summary.json",
     ]

@@ -170,5 +170,5 @@ def test_a_pool_is_the_best_on_a_grid() -> None:
 
     grid = [np.array([a, b]) for a in np.linspace(0, 3, 31) for b in np.linspace(0, 3, 31)]
     assert loss(found) <= min(loss(weights) for weights in grid) + 1e-9
-    with pytest.raises(InputError, match="give .K, N, C. and .N."):
+    with pytest.raises(InputError, match=r"give .K, N, C. and .N."):
         fit_pool(opinions[0], y)

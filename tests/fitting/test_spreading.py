@@ -35,17 +35,43 @@ def test_similar_neighbours_count_more(weighted: bool, sparse: bool) -> None:
     assert Spreading(camps).similar.toarray() == pytest.approx(s / s.sum(1, keepdims=True), abs=1e-7)
 
 
+def arrival(graph: Graph, known: np.ndarray) -> np.ndarray:
+    """Harmonic functions: the chance that a walk which gives up with 1 % at each step ends at each class, for unknown nodes."""
+    s = Spreading(graph).similar.toarray()
+    inside, held = np.flatnonzero(known < 0), np.flatnonzero(known >= 0)
+    arrives = 0.99 * s[np.ix_(inside, held)] @ np.eye(2)[known[held]]
+    return np.asarray(np.linalg.solve(np.eye(len(inside)) - 0.99 * s[np.ix_(inside, inside)], arrives))
+
+
 def test_labels_spread_to_where_a_walk_meets_them_first() -> None:
-    """Harmonic functions: the chance that a walk which ends at a labeled node, or gives up with 1 %, ends at each class."""
     camps = two_camps()
     known = camps.y.numpy()
     p = np.exp(Spreading(camps).spread(known, num_classes=2))
     assert p.sum(1) == pytest.approx(1)
-    s = Spreading(camps).similar.toarray()
-    inside, held = np.flatnonzero(known < 0), np.flatnonzero(known >= 0)
-    arrives = 0.99 * s[np.ix_(inside, held)] @ np.eye(2)[known[held]] + 0.005
-    closed = np.linalg.solve(np.eye(len(inside)) - 0.99 * s[np.ix_(inside, inside)], arrives)
-    assert p[inside] == pytest.approx(closed, abs=0.02)  # fifty steps are almost all
+    r = arrival(camps, known)
+    odds = r[:, 1] / r[:, 0] * np.sqrt(r[:, 0].sum() / r[:, 1].sum())  # as many labels of each class
+    second = odds / (1 + odds)
+    closed = r.sum(1) * second + (1 - r.sum(1)) / 2
+    assert p[known < 0, 1] == pytest.approx(closed, abs=0.02)  # fifty steps are almost all
+
+
+def test_a_class_whose_labels_lie_well_is_held_back() -> None:
+    """A star around a label of one class, and a label of the other at the end of one of its rays."""
+    star = Graph(x=np.ones((12, 1)), edge_index=[[0] * 10 + [10], list(range(1, 12))])
+    known = np.full(12, -1)
+    known[[0, 11]] = 0, 1
+    r = arrival(star, known)
+    without = r.sum(0)[1] / r.sum()
+    p = np.exp(Spreading(star).spread(known, num_classes=2))
+    ours = (p[known < 0] - (1 - r.sum(1, keepdims=True)) / 2).sum(0)
+    assert without < ours[1] / ours.sum() < 0.5
+    assert p[1:10, 0].min() > 0.9  # but not where there is no doubt
+
+
+def test_a_class_without_labels_is_not_ruled_out() -> None:
+    p = np.exp(Spreading(two_camps()).spread(two_camps().y.numpy(), num_classes=3))
+    assert p.sum(1) == pytest.approx(1)
+    assert 0 < p[:, 2].min() < p[:, 2].max() < 0.2
 
 
 def test_where_no_label_arrives_there_is_no_opinion() -> None:

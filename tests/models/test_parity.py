@@ -213,15 +213,16 @@ def test_project_gradients_are_those_of_autograd(model, residual, input_linear):
     parameters = draw(network.initials, [3, 4], CPU, torch.float64)
     first = [parameters[name].requires_grad_() for name in network.first_names]
     projected = network.project(parameters, inputs)
-    weight = torch.rand_like(projected)
-    expected = torch.autograd.grad(projected, first, weight)
-    actual = network.project_gradients(weight, parameters, inputs)
+    weights = [torch.rand_like(block) for block in projected]
+    expected = torch.autograd.grad(projected, first, weights)
+    actual = network.project_gradients(weights, parameters, inputs)
     for name, gradient in zip(network.first_names, expected, strict=True):
         torch.testing.assert_close(actual[name], gradient, rtol=1e-12, atol=1e-12)
 
-    into = torch.full_like(projected, torch.nan)
+    into = [torch.full_like(block, torch.nan) for block in projected]
     network.project_into(into, parameters, inputs)
-    torch.testing.assert_close(into, projected.detach(), rtol=1e-12, atol=1e-12)
+    for actually, block in zip(into, projected, strict=True):
+        torch.testing.assert_close(actually, block.detach(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])

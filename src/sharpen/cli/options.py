@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sharpen.cli.completion import DEVICES, offer
 from sharpen.errors import InputError
 
 of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
@@ -24,7 +25,13 @@ WeightColumn = Annotated[
 ]
 Abstain = Annotated[float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")]
 EveryClass = Annotated[bool, typer.Option("--every-class", help="Add a column with the probability of each class.")]
-Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")]
+Batching = Annotated[
+    str,
+    typer.Option(
+        help="auto (in batches if the whole graph does not fit in memory), full, clusters, neighbors; or exactly, as clusters-64-4."
+    ),
+]
+Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))]
 
 
 def check_abstain(abstain: float | None) -> None:

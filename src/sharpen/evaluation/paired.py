@@ -128,7 +128,7 @@ def paired_difference(
     Args:
         a, b: scores of the same length; ``a[i]`` and ``b[i]`` are from the same split and seed.
         level: coverage of both intervals.
-        resamples: number of bootstrap resamples.
+        resamples: number of bootstrap resamples; 0 for no bootstrap interval.
         seed: of the bootstrap.
 
     >>> d = paired_difference(a=[85.1, 84.0, 86.2, 85.5], b=[84.6, 83.8, 85.3, 85.6])
@@ -150,7 +150,7 @@ def paired_difference(
     elif not spread:
         note = "all differences are equal: no spread to judge by"
     bootstrap_interval = None
-    if spread:
+    if spread and resamples:
         rng = np.random.default_rng(seed)
         bootstrap = stats.bootstrap(
             # Sorted, so that the order of the pairs does not change which resamples are drawn.
@@ -181,6 +181,29 @@ def paired_difference(
         losses=int((d < 0).sum()),
         note=note,
     )
+
+
+def by_split(splits: Sequence[object], a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
+    """Scores that each stand for themselves: where several splits have several runs, the mean over the runs of each split.
+
+    Runs on one split share its luck, so that two seeds on each of ten splits are ten observations and not twenty. With one
+    split only there is nothing but its runs, and what is said of them is said of that split.
+
+    Args:
+        splits: the split of every pair.
+        a, b: the scores of every pair.
+
+    >>> a, b = by_split(["s0", "s1", "s0", "s1"], [80.0, 90.0, 82.0, 92.0], [80.0, 90.0, 80.0, 90.0])
+    >>> a.tolist(), b.tolist()
+    ([81.0, 91.0], [80.0, 90.0])
+    """
+    a, b = _scores(a, "a"), _scores(b, "b")
+    places = {split: place for place, split in enumerate(dict.fromkeys(splits))}
+    if not 1 < len(places) < len(splits):
+        return a, b
+    at = np.array([places[split] for split in splits])
+    runs = np.bincount(at)
+    return np.bincount(at, a) / runs, np.bincount(at, b) / runs
 
 
 def unpaired_difference(a: ArrayLike, b: ArrayLike, *, level: float = 0.95) -> UnpairedDifference:

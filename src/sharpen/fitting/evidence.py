@@ -64,7 +64,17 @@ class Evidence:
         return np.searchsorted(self.nodes, nodes)
 
     def _mean_hits(self, members: Sequence[Member]) -> np.ndarray:
-        """How often each labeled node was got right while held out; NaN for nodes that never were.
+        """How often each labeled node was got right while held out; NaN for nodes that never were."""
+        sound = [member for member in members if member.ok]
+        hits = np.bincount(self._said(sound)[0], self._judge(sound), len(self.y)) if sound else np.zeros(len(self.y))
+        count = np.zeros(len(self.y))
+        for member in members:  # those that diverged have no hit
+            count[self.rows(member.test)] += 1
+        with np.errstate(invalid="ignore"):
+            return hits / count
+
+    def _judge(self, members: Sequence[Member]) -> np.ndarray:
+        """Whether each prediction for a node that its member never met is right.
 
         Where several opinions are weighed, those of one group of labels are weighed by what the other groups say: a label has no
         part in the weights by which it is judged.
@@ -74,11 +84,7 @@ class Evidence:
         for g in range(GROUPS if len(opinions) > 1 else 0):
             own = rows % GROUPS == g
             scores[own] = np.tensordot(self._pool(rows[~own], opinions[:, ~own]), opinions[:, own], 1)
-        hit = scores.argmax(1) == self.y[rows]
-        hit &= np.repeat([member.ok for member in members], [len(member.test) for member in members])
-        hits, count = np.bincount(rows, hit, len(self.y)), np.bincount(rows, minlength=len(self.y))
-        with np.errstate(invalid="ignore"):
-            return hits / count
+        return np.asarray(scores.argmax(1) == self.y[rows])
 
     def _said(self, members: Sequence[Member]) -> tuple[np.ndarray, np.ndarray]:
         """Rows and opinions [K, n, C] of every prediction for a node that its member never met."""
@@ -103,6 +109,27 @@ class Evidence:
         # Weights that average to one keep the mean difference the difference of the two scores.
         weight = 100 * self.weight[both] / self.weight[both].mean()
         return paired_difference(weight * self._hits[a][both], weight * self._hits[b][both])
+
+    def folds(self, a: Candidate, b: Candidate) -> list[dict[str, float]]:
+        """The same fold by fold: how many held-out labels, and the share in percent that each got right on them."""
+        others = self._by_fold(b)
+        return [
+            {"round": fold[0], "nodes": nodes, "a": percent, "b": others[fold][1]}
+            for fold, (nodes, percent) in self._by_fold(a).items()
+            if fold in others
+        ]
+
+    def _by_fold(self, candidate: Candidate) -> dict[tuple[int, bytes], tuple[int, float]]:
+        """How many labels each fold holds out, and the share in percent that was got right; by round and held-out nodes."""
+        found, start = {}, 0
+        sound = [member for member in self.members[candidate] if member.ok]
+        hits = self._judge(sound) if sound else np.empty(0)
+        for member in sound:
+            nodes = len(member.test)
+            percent = 100 * float(np.average(hits[start : start + nodes], weights=self.weight[self.rows(member.test)]))
+            found[member.round_number, member.test.tobytes()] = nodes, percent
+            start += nodes
+        return found
 
     def weights(self, candidate: Candidate, keep: np.ndarray | None = None) -> np.ndarray:
         """How much its opinions count: of least log-loss on held-out labels, all of them or those to keep.

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from sharpen.errors import InputError
-from sharpen.evaluation.calibration import temperature_for_confidence
+from sharpen.evaluation.calibration import reliability, temperature_for_confidence
 from sharpen.fitting.calibrated import (
     HonestPredictions,
     coverage,
@@ -81,6 +81,7 @@ class Fitted:
         graph_id: What that graph is recognised by.
         num_features, num_classes: What it takes and gives.
         report: Scores, verdicts and notes, ready for JSON.
+        curves: Traces of the members of the best candidate (``chosen``) and of its plain twin (``plain``); not saved.
     """
 
     jury: Jury
@@ -90,6 +91,7 @@ class Fitted:
     num_features: int
     num_classes: int
     report: dict[str, Any] = field(repr=False)
+    curves: dict[str, list[Mapping[str, np.ndarray]]] = field(default_factory=dict, repr=False)
 
     def probabilities(self, graph: Graph, backbone: Backbone, known: np.ndarray | None = None) -> np.ndarray:
         """Calibrated probabilities [N, C] for every node of a graph with the same features.
@@ -173,7 +175,11 @@ def conclude(
         alone = [candidate.rough for candidate in chosen]
         without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
-    return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report)
+    curves = {
+        which: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
+        for which, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
+    }
+    return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report, curves)
 
 
 def _jury(
@@ -258,7 +264,7 @@ def _report(
             for c in chosen
         ],
         "verdicts": [asdict(answer) for answer in answers],
-        "expected": _account(used, evidence),
+        "expected": _account(used, evidence) | _detail(used, evidence),
         "baselines": baselines,
         "coverage": coverage(used.after, evidence.y[used.rows]),
         "candidates": [
@@ -289,3 +295,19 @@ def _account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
         "before": quality(honest.before, y),
         "after": quality(honest.after, y),
     }
+
+
+def _detail(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
+    """Which class is taken for which, and bin by bin how far confidence can be believed."""
+    y = evidence.y[honest.rows]
+    confusion = np.zeros((evidence.num_classes, evidence.num_classes), dtype=np.int64)
+    np.add.at(confusion, (y, honest.after.argmax(1)), 1)
+    bins = {}
+    for name, probabilities in (("before", honest.before), ("after", honest.after)):
+        table = reliability(probabilities, y)
+        bins[name] = {
+            "nodes": table.nodes.tolist(),
+            "confidence": [None if np.isnan(value) else float(value) for value in table.confidence],
+            "accuracy": [None if np.isnan(value) else float(value) for value in table.accuracy],
+        }
+    return {"confusion": confusion.tolist(), "reliability": bins}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Protocol
 
 import numpy as np
@@ -39,6 +40,7 @@ class Member:
         weights: Parameters and buffers by name.
         ok: Whether it stayed finite.
         round_number: In which round of the search it was trained.
+        traces: Per epoch, as :class:`sharpen.Record` holds them, where what trained it keeps them.
     """
 
     candidate: Candidate
@@ -47,6 +49,7 @@ class Member:
     weights: dict[str, np.ndarray] = field(repr=False)
     ok: bool = True
     round_number: int = 0
+    traces: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
 
 class Listener:
@@ -60,38 +63,56 @@ class Listener:
         self.graph, self._spreading = graph, Spreading(graph)
         self._spread: dict[bytes, np.ndarray] = {}
 
-    def opinions(self, logits: np.ndarray, spread: bool, known: np.ndarray) -> np.ndarray:
-        """Logarithms of probabilities, [K, N, C]: the model's own, and what spread labels say if they are asked.
+    def opinions(
+        self, logits: np.ndarray, spread: bool, known: np.ndarray, nodes: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Logarithms of probabilities, [K, nodes, C]: the model's own, and what spread labels say if they are asked.
 
         Args:
             logits: Class scores of all nodes, [N, C].
             spread: Whether labels are asked.
             known: The class of each node, −1 where it is not to be used.
+            nodes: Whom to ask about; None: all.
         """
-        own = np.maximum(log_softmax(logits.astype(np.float64), axis=1), LEAST)
+        where = slice(None) if nodes is None else nodes
+        own = np.maximum(log_softmax(logits[where].astype(np.float64), axis=1), LEAST)
         if not spread:
             return own[None]
-        key = known.tobytes()
+        key = blake2b(known.tobytes() + (b"" if nodes is None else nodes.tobytes())).digest()
         if key not in self._spread:  # the same for all members that know the same
-            self._spread[key] = np.maximum(self._spreading.spread(known, logits.shape[1]), LEAST)
+            self._spread[key] = np.maximum(self._spreading.spread(known, logits.shape[1])[where], LEAST)
         return np.stack([own, self._spread[key]])
 
-    def judged(self, job: Job, logits: np.ndarray, weights: dict[str, np.ndarray], ok: bool) -> list[Member]:
+    def judged(
+        self,
+        job: Job,
+        logits: np.ndarray,
+        weights: dict[str, np.ndarray],
+        ok: bool,
+        traces: Mapping[str, np.ndarray] | None = None,
+    ) -> list[Member]:
         """The member that a job gave, alone and with spread labels beside it.
 
         Args:
             job: What was trained; the labels of its training nodes are spread, no other is read.
             logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
-            weights, ok: As for :class:`Member`.
+            weights, ok, traces: As for :class:`Member`.
         """
         train, test, y = job.split.train.numpy(), job.split.test.numpy(), self.graph.y.numpy()
         known = np.full(len(y), -1)
         known[train] = y[train]
-        members = []
-        for spread in (False, True):
-            opinions = self.opinions(logits, spread, known)[:, test]
-            members.append(Member(replace(job.candidate, spread=spread), test, opinions, weights, ok, job.round_number))
-        return members
+        return [
+            Member(
+                replace(job.candidate, spread=spread),
+                test,
+                self.opinions(logits, spread, known, test),
+                weights,
+                ok,
+                job.round_number,
+                traces or {},
+            )
+            for spread in (False, True)
+        ]
 
 
 class Backbone(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,18 @@ from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
+from sharpen.large.layerwise import layerwise_logits
+from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
 from sharpen.training import train
 from sharpen.training.device import arithmetic, resolve_device
+from sharpen.training.memory import choose_batching
 from sharpen.trial import Trial
 
 # One layer's activations of all members that predict together.
 _CHUNK_BYTES = 64 * 2**20
+# Class scores of all nodes, of runs in batches that are judged together.
+_SCORES_BYTES = 2**30
 
 
 class PopulationBackbone:
@@ -29,13 +34,48 @@ class PopulationBackbone:
             :class:`sharpen.Trial`, with nothing left open.
         device: ``auto``, ``cpu`` or ``cuda``.
         balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
+        progress: Whether to draw a progress bar on a terminal.
+        batching: As for :func:`sharpen.training.memory.choose_batching`.
+        tell: Is told, once, if the graph is taken in batches.
     """
 
-    def __init__(self, settings: Mapping[str, Any], device: str = "auto", balanced: bool = False) -> None:
-        self.settings, self.device, self.balanced = dict(settings), device, balanced
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        device: str = "auto",
+        balanced: bool = False,
+        progress: bool = False,
+        batching: str = "auto",
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
+        self.batching, self._tell, self.note = batching, tell, ""
+
+    def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
+        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
+        return Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+
+    def _cut(self, graph: Graph, network: Network) -> tuple[str | None, str]:
+        """How the graph is taken in batches for this network, if it is, and a sentence about it."""
+        return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32)
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
         """Two members for each job, in the same order: alone, and with spread labels beside it."""
+        cut: dict[str, str | None] = {}
+        for model in dict.fromkeys(job.candidate.model for job in jobs):
+            cut[model], note = self._cut(graph, self._network(graph, model, graph.num_classes))
+            if note and not self.note:
+                self.note = note
+                self._tell(note)
+        # Class scores of a large graph are judged as they come, a few runs at a time, and not kept.
+        size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if any(cut.values()) else len(jobs)
+        listener, members = Listener(graph), list[Member]()
+        for first in range(0, len(jobs), size):
+            members += self._train(listener, jobs[first : first + size], cut)
+        return members
+
+    def _train(self, listener: Listener, jobs: Sequence[Job], cut: Mapping[str, str | None]) -> list[Member]:
+        graph = listener.graph
         splits = {job.split.name: job.split for job in jobs}
         trials = [
             Trial(
@@ -44,6 +84,7 @@ class PopulationBackbone:
                 balance=job.candidate.balance,
                 split=job.split.name,
                 seed=job.seed,
+                batching=cut[job.candidate.model],
                 **self.settings,
             )
             for job in jobs
@@ -54,28 +95,29 @@ class PopulationBackbone:
                 trials,
                 splits=splits,
                 device=self.device,
-                progress=False,
+                progress=self.progress,
                 keep_weights=True,
                 choose="last",
                 class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
             )
         members: list[Member] = []
-        listener = Listener(graph)
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
-            members += listener.judged(job, record.logits, record.weights, record.status == "ok")
+            ok = record.status == "ok"
+            members += listener.judged(job, record.logits, record.weights, ok, record.traces)
         return members
 
     def logits(
         self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights of one model, in the same order."""
-        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
-        network = Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+        network = self._network(graph, model, num_classes)
+        cut, _ = self._cut(graph, network)
         where = resolve_device(self.device)
         size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * int(self.settings["hidden"])))
         with arithmetic("float32", where) as dtype, torch.no_grad():
             inputs = Inputs(graph, network.convolution, where, dtype)
+            whole = arrange(graph, 1) if cut else None
             for start in range(0, len(weights), size):
                 chunk = weights[start : start + size]
                 stacked = {
@@ -83,5 +125,8 @@ class PopulationBackbone:
                 }
                 statistics = {name: value for name, value in stacked.items() if ".running_" in name}
                 parameters = {name: value for name, value in stacked.items() if name not in statistics}
+                if whole is not None:
+                    yield from layerwise_logits(network, parameters, statistics, whole).cpu().numpy()
+                    continue
                 projected = network.project(parameters, inputs)
                 yield from network.logits(parameters, statistics, projected, inputs, False).cpu().numpy()

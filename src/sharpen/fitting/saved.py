@@ -17,7 +17,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-1"
+FORMAT = "sharpen-2"
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -63,6 +63,10 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, only keys()
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: is no model file ({error}); give the model that fit has saved") from None
+    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] != FORMAT:
+        raise InputError(
+            f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"
+        )
     if metadata.get("format") != FORMAT:
         raise InputError(
             f"{path}: is a safetensors file, but not a model of this library; give the model that fit has saved"

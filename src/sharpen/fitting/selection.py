@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -82,6 +82,7 @@ class Verdict:
         clear: Whether the 95 % interval of the difference excludes zero.
         text: The answer as a sentence.
         difference: The best candidate with it against the best without, in percentage points.
+        folds: The same fold by fold, from :meth:`sharpen.fitting.evidence.Evidence.folds`.
     """
 
     question: str
@@ -89,6 +90,7 @@ class Verdict:
     clear: bool
     text: str
     difference: PairedDifference
+    folds: list[dict[str, float]] = field(default_factory=list, repr=False)
 
 
 def verdicts(evidence: Evidence, best: Candidate) -> list[Verdict]:
@@ -124,4 +126,4 @@ def _answer(question: str, evidence: Evidence, a: Candidate, b: Candidate, *, he
     opening = f"{subject} {verb}" + ("" if clear else ", as far as these labels can tell" if helps else "")
     relation = f"beats {loser.name} by {gain:.1f} points" if gain > 0 else f"does no worse than {loser.name}"
     text = f"{opening}: {winner.name} {relation} on held-out labels ({difference.n} nodes{interval})."
-    return Verdict(question, helps, clear, text, difference)
+    return Verdict(question, helps, clear, text, difference, evidence.folds(a, b))

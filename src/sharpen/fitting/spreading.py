@@ -1,12 +1,18 @@
 r"""What known labels have to say about the other nodes: they are held fast and spread over the graph.
 
-.. math:: Q_0 = U, \qquad Q_{k+1} = 0.99 \, D^{-1} S \, Q_k + 0.01 \, U \text{ (then } Q_i = Y_i \text{ where known)}, \qquad
+.. math:: R_0 = 0, \qquad R_{k+1} = 0.99 \, D^{-1} S \, R_k \text{ (with } R_i = Y_i \text{ where known)}, \qquad
     S_{ij} = A_{ij} \exp(-|x_i - x_j|^2 / m)
 
-Labels Y travel along the edges, more between nodes whose features are similar; m is the median of the distances along edges, and
-U is no opinion: all classes alike (Zhu, Ghahramani and Lafferty, *Semi-Supervised Learning Using Gaussian Fields and Harmonic
-Functions*, 2003). Two layers of a network see two steps far; where classes are regions of the graph, this carries what is known
-further. It learns nothing, so labels that are held out can judge it like any model.
+Labels Y travel along the edges, more between nodes whose features are similar; m is the median of the distances along edges (Zhu,
+Ghahramani and Lafferty, *Semi-Supervised Learning Using Gaussian Fields and Harmonic Functions*, 2003). What of a node no label
+has reached is no opinion: all classes alike.
+
+A class whose labels happen to lie well reaches more nodes than it should. As in the same paper, what arrives of each class is
+therefore brought nearer to its share of the labels; only halfway (the geometric mean), since labels are often picked evenly from
+classes that are not of equal size.
+
+Two layers of a network see two steps far; where classes are regions of the graph, this carries what is known further. It learns
+nothing, so labels that are held out can judge it like any model.
 """
 
 from __future__ import annotations
@@ -20,6 +26,8 @@ import scipy.sparse
 from sharpen.graph import Graph
 
 STEPS, LISTENS = 50, 0.99
+# How far the classes' shares of what arrives go towards their shares of the labels: 0 not at all, 1 all the way.
+EVENED = 0.5
 _CHUNK = 4096
 
 
@@ -28,7 +36,7 @@ class Spreading:
 
     >>> spreading = Spreading(Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]]))
     >>> np.exp(spreading.spread(np.array([0, -1, -1]), num_classes=2)).round(2)[1:].tolist()
-    [[0.98, 0.02], [0.96, 0.04]]
+    [[0.96, 0.04], [0.94, 0.06]]
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -54,15 +62,25 @@ class Spreading:
             known: The class of each node, −1 where it is not to be used.
             num_classes: How many there are.
         """
-        no_opinion = np.full((len(known), num_classes), 1 / num_classes)
-        held = np.flatnonzero(known >= 0)
+        held, arrived = np.flatnonzero(known >= 0), np.zeros((len(known), num_classes))
         labels = np.eye(num_classes)[known[held]]
-        heard = no_opinion
         for _ in range(STEPS if len(held) else 0):
-            heard = heard.copy()
-            heard[held] = labels
-            heard = LISTENS * (self.similar @ heard) + (1 - LISTENS) * no_opinion
-        return np.asarray(np.log(heard))
+            arrived[held] = labels
+            arrived = LISTENS * (self.similar @ arrived)
+        reached = arrived.sum(axis=1, keepdims=True)
+        evened = arrived * _evened(arrived[known < 0].sum(axis=0), labels.sum(axis=0))
+        total = evened.sum(axis=1, keepdims=True)
+        evened *= np.divide(reached, total, out=np.zeros_like(total), where=total > 0)
+        return np.asarray(np.log(evened + (1 - reached) / num_classes))
+
+
+def _evened(arrived: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The factor of each class that brings its share of what arrived nearer to its share of the labels."""
+    if not arrived.any():
+        return np.ones(len(labels))
+    # Half a label more of each class: one that has none is not ruled out.
+    wanted, found = (labels + 0.5) / (labels + 0.5).sum(), arrived / arrived.sum()
+    return np.divide(wanted, found, out=np.ones(len(labels)), where=found > 0) ** EVENED
 
 
 def _squared_distances(graph: Graph, matrix: Any) -> np.ndarray:

@@ -7,17 +7,27 @@ nearly empty. So M is kept in two parts by columns, dense where a column is full
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from sharpen.kernels.product import transpose_product
 from sharpen.kernels.sparse import Csr, spmm, spmm_into
 
-# How many dense multiply-adds take as long as one sparse one, by device and float32 matrix precision; measured.
-_SPARSE_COST = {("cpu", "highest"): 12.0, ("cuda", "highest"): 12.0, ("cuda", "high"): 28.0}
+
+class Cost(NamedTuple):
+    """What the sparse part costs: one entry, in dense multiply-adds; and its pass over the result, in dense columns."""
+
+    entry: float
+    sweep: float
+
+
+# By device and float32 matrix precision; entries measured, sweeps from the rates of products and of memory.
+_COSTS = {("cpu", "highest"): Cost(12, 0), ("cuda", "highest"): Cost(12, 45), ("cuda", "high"): Cost(48, 350)}
 
 
 class _DenseProduct(torch.autograd.Function):
@@ -26,7 +36,7 @@ class _DenseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, w: Tensor, m: Tensor, transpose: bool) -> Tensor:
         ctx.m, ctx.transpose = m, transpose
-        return torch.matmul(m.t() if transpose else m, w)
+        return transpose_product(m, w) if transpose else torch.matmul(m, w)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -41,6 +51,8 @@ class FixedMatrix:
         columns: Which columns these are; nothing if they are all.
         sparse: The other columns, as a matrix of full shape; nothing if there are none.
         before: A sparse matrix P from the left: the whole then stands for P @ M.
+        align: Fill the dense part up with columns of zeros to a multiple of so many. On a GPU, rows that begin at multiples of 16
+            bytes multiply twice as fast.
 
     >>> m = FixedMatrix(torch.tensor([[1.0, 2.0]]))
     >>> m.times(torch.ones(3, 2, 1)).flatten().tolist()
@@ -55,31 +67,51 @@ class FixedMatrix:
         columns: Tensor | None = None,
         sparse: Csr | None = None,
         before: Csr | None = None,
+        align: int = 1,
     ) -> None:
-        self.dense, self.columns, self.sparse, self.before = dense, columns, sparse, before
+        self.columns, self.sparse, self.before = columns, sparse, before
+        self.dense, self._weights = dense, columns
+        self._full = 0 if dense is None else dense.shape[1]
+        extra = -self._full % align
+        if dense is not None and extra:
+            known = torch.arange(self._full, device=dense.device) if columns is None else columns
+            self.dense, self._weights = F.pad(dense, (0, extra)), torch.cat([known, known[:1].expand(extra)])
+
+    def _selected(self, w: Tensor) -> Tensor:
+        """The weights of the dense columns; those of a column of zeros may be anything."""
+        return w if self._weights is None else w[:, self._weights]
+
+    def _dense_gradient(self, g: Tensor) -> Tensor:
+        """The gradient in the weights of the dense columns."""
+        out: Tensor = _DenseProduct.apply(g, self.dense, True)
+        return out if out.shape[1] == self._full else out[:, : self._full].contiguous()
 
     def times(self, w: Tensor) -> Tensor:
         """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable."""
+        out = self._stored_times(w)
+        return out if self.before is None else spmm(self.before, out)
+
+    def _stored_times(self, w: Tensor) -> Tensor:
+        """The same without P."""
         out: Tensor | None = None
         if self.dense is not None:
-            out = _DenseProduct.apply(w if self.columns is None else w[:, self.columns], self.dense, False)
+            out = _DenseProduct.apply(self._selected(w), self.dense, False)
         if self.sparse is not None:
             out = spmm(self.sparse, w) if out is None else out + spmm(self.sparse, w)
         assert out is not None
-        return out if self.before is None else spmm(self.before, out)
+        return out
 
     def times_into(self, out: Tensor, w: Tensor, accumulate: bool = False) -> None:
         """``out = M @ w``, or ``out += M @ w``; not differentiable."""
         if self.before is not None:
-            spmm_into(out, self.before, FixedMatrix(self.dense, self.columns, self.sparse).times(w), accumulate)
+            spmm_into(out, self.before, self._stored_times(w), accumulate)
             return
         if self.dense is not None:
-            selected = w if self.columns is None else w[:, self.columns]
             stacked = self.dense.expand(len(w), *self.dense.shape)
             if accumulate:
-                torch.baddbmm(out, stacked, selected, out=out)
+                torch.baddbmm(out, stacked, self._selected(w), out=out)
             else:
-                torch.bmm(stacked, selected, out=out)
+                torch.bmm(stacked, self._selected(w), out=out)
             accumulate = True
         if self.sparse is not None:
             spmm_into(out, self.sparse, w, accumulate)
@@ -89,33 +121,47 @@ class FixedMatrix:
         if self.before is not None:
             g = spmm(self.before.t, g)
         if self.sparse is None:
-            assert self.dense is not None
-            dense: Tensor = _DenseProduct.apply(g, self.dense, True)
-            return dense
+            return self._dense_gradient(g)
         out = spmm(self.sparse.t, g)
         if self.dense is not None and self.columns is not None:
-            out[:, self.columns] = _DenseProduct.apply(g, self.dense, True)
+            out[:, self.columns] = self._dense_gradient(g)
         return out
 
 
-def sparse_cost(device: torch.device) -> float:
-    """How many dense multiply-adds one sparse one is worth, on this device and in the precision that is set.
+def cost_on(device: torch.device) -> Cost:
+    """What the sparse part costs on this device and in the precision that is set.
 
-    >>> sparse_cost(torch.device("cpu"))
-    12.0
+    >>> cost_on(torch.device("cpu"))
+    Cost(entry=12, sweep=0)
     """
     precision = torch.get_float32_matmul_precision() if device.type == "cuda" else "highest"
-    return _SPARSE_COST[device.type, precision]
+    return _COSTS[device.type, precision]
+
+
+def _partition(matrix: Any, cost: Cost) -> tuple[np.ndarray, float]:
+    """Which columns to store densely, and how many dense columns the product then costs."""
+    rows, columns = matrix.shape
+    if isinstance(matrix, np.ndarray):
+        return np.ones(columns, dtype=bool), columns
+    entries = np.diff(sp.csc_array(matrix).indptr) * cost.entry / max(1, rows)
+    full = entries > 1
+    mixed = float(full.sum() + entries[~full].sum() + cost.sweep)
+    return (full, mixed) if mixed < columns else (np.ones_like(full), columns)
 
 
 def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | None = None) -> FixedMatrix:
     """A scipy matrix or a dense array on the device, every column stored in the way in which it multiplies faster."""
+
+    def on_device(array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
+
+    align = 8 if device.type == "cuda" else 1
     if isinstance(matrix, np.ndarray):
-        return FixedMatrix(torch.as_tensor(matrix).to(device, dtype), before=before)
+        return FixedMatrix(on_device(matrix), before=before, align=align)
     csc = sp.csc_array(matrix)
-    full = np.diff(csc.indptr) * sparse_cost(device) > csc.shape[0]
+    full, _ = _partition(csc, cost_on(device))
     if full.all():
-        return FixedMatrix(torch.from_numpy(csc.toarray()).to(device, dtype), before=before)
+        return FixedMatrix(on_device(csc.toarray()), before=before, align=align)
     keep = sp.diags_array((~full).astype(csc.dtype))
     rest = sp.csr_array(csc @ keep)
     rest.eliminate_zeros()
@@ -123,15 +169,8 @@ def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | N
     if not full.any():
         return FixedMatrix(None, sparse=sparse, before=before)
     columns = np.flatnonzero(full)
-    dense = torch.from_numpy(csc[:, columns].toarray()).to(device, dtype)
-    return FixedMatrix(dense, torch.from_numpy(columns).to(device), sparse, before)
-
-
-def _cost(matrix: Any, cost: float) -> float:
-    """Multiply-adds for each column of weights, in dense ones' worth."""
-    if isinstance(matrix, np.ndarray):
-        return float(matrix.size)
-    return float(np.minimum(np.diff(sp.csc_array(matrix).indptr) * cost, matrix.shape[0]).sum())
+    dense = on_device(csc[:, columns].toarray())
+    return FixedMatrix(dense, torch.from_numpy(columns).to(device), sparse, before, align)
 
 
 def propagated(
@@ -143,7 +182,8 @@ def propagated(
     >>> propagated(swap, x, torch.device("cpu"), torch.float32).times(torch.eye(2)[None]).tolist()
     [[[0.0, 5.0], [1.0, 0.0]]]
     """
-    product, cost = propagation @ features, sparse_cost(device)
-    if _cost(features, cost) + cost * propagation.nnz < _cost(product, cost):
+    product, cost = propagation @ features, cost_on(device)
+    extra = cost.entry * propagation.nnz / propagation.shape[0] + cost.sweep
+    if _partition(features, cost)[1] + extra < _partition(product, cost)[1]:
         return fixed(features, device, dtype, before=Csr.from_scipy(propagation, dtype, symmetric).to(device))
     return fixed(product, device, dtype)

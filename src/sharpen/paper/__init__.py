@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 # The paper gives every MLP the same setting.
 _MLP: dict[str, Any] = {
@@ -51,22 +51,27 @@ _ELSEWHERE: dict[str, Any] = {
 
 
 @cache
-def _table() -> dict[tuple[str, str], dict[str, Any]]:
-    table = {}
+def _rows() -> dict[tuple[str, str], dict[str, str]]:
     with files(__package__).joinpath("hyperparameters.csv").open(encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            table[row["dataset"], row["model"]] = {
-                "layers": int(row["layers"]),
-                "hidden": int(row["hidden"]),
-                "dropout": float(row["dropout"]),
-                "norm": row["norm"],
-                "residual": row["residual"] == "true",
-                "input_linear": row["input_linear"] == "true",
-                "lr": float(row["lr"]),
-                "weight_decay": float(row["weight_decay"]),
-                "epochs": int(row["epochs"]),
-            }
-    return table
+        return {(row["dataset"], row["model"]): row for row in csv.DictReader(lines)}
+
+
+@cache
+def _table() -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        cell: {
+            "layers": int(row["layers"]),
+            "hidden": int(row["hidden"]),
+            "dropout": float(row["dropout"]),
+            "norm": row["norm"],
+            "residual": row["residual"] == "true",
+            "input_linear": row["input_linear"] == "true",
+            "lr": float(row["lr"]),
+            "weight_decay": float(row["weight_decay"]),
+            "epochs": int(row["epochs"]),
+        }
+        for cell, row in _rows().items()
+    }
 
 
 def setting(dataset: str | None, model: str) -> dict[str, Any]:
@@ -83,3 +88,69 @@ def setting(dataset: str | None, model: str) -> dict[str, Any]:
         layers, hidden = _ARXIV_SIZE[model]
         return {"layers": layers, "hidden": hidden, **_ARXIV}
     return dict(_ELSEWHERE)
+
+
+def lambda_star(dataset: str, model: str) -> float | None:
+    """λ*, which the paper's authors chose on validation for a cell; None where the paper gives none.
+
+    >>> lambda_star("cora", "gcn"), lambda_star("cora", "mlp")
+    (1.35, None)
+    """
+    row = _rows().get((dataset, model))
+    return None if row is None else float(row["lambda_star"])
+
+
+class Published(NamedTuple):
+    """One number of the paper's tables, in percent or in points.
+
+    Args:
+        table, dataset, model: where it stands.
+        variant: what it is the score of, or ``a - b`` for the difference of two.
+        mean: the score; None where only a difference is given.
+        sd: standard deviation over runs; of a difference, that of both sides together, as if they were independent.
+        delta: the difference to the baseline, or of the two sides.
+
+    >>> published("universal")["cora", "gcn", "ts-0.25"].delta
+    0.62
+    """
+
+    table: str
+    dataset: str
+    model: str
+    variant: str
+    mean: float | None
+    sd: float | None
+    delta: float | None
+
+
+@cache
+def published_tables() -> tuple[str, ...]:
+    """The names of the tables that :func:`published` knows.
+
+    >>> published_tables()[0]
+    'main'
+    """
+    with files(__package__).joinpath("published.csv").open(encoding="utf-8") as lines:
+        return tuple(dict.fromkeys(row["table"] for row in csv.DictReader(lines)))
+
+
+@cache
+def published(table: str) -> dict[tuple[str, str, str], Published]:
+    """The numbers of one of the paper's tables by dataset, model and variant; what it left blank is not there.
+
+    >>> published("main")["cora", "gcn", "baseline"].mean
+    84.54
+    """
+    with files(__package__).joinpath("published.csv").open(encoding="utf-8") as lines:
+        rows = [
+            Published(
+                row["table"],
+                row["dataset"],
+                row["model"],
+                row["variant"],
+                *(float(row[name]) if row[name] else None for name in ("mean", "std", "delta")),
+            )
+            for row in csv.DictReader(lines)
+            if row["table"] == table and (row["mean"] or row["delta"])
+        ]
+    return {(row.dataset, row.model, row.variant): row for row in rows}

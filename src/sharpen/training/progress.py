@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sharpen.training.population import Population
+from sharpen.training.members import Members
 
 
 class ProgressBar:
@@ -44,7 +44,7 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
-    def advance(self, member_epochs: int, population: Population | None = None) -> None:
+    def advance(self, member_epochs: int, population: Members | None = None) -> None:
         """So many more epochs of single members are done."""
         self._bar.advance(self._task, member_epochs)
         # Looking at the population waits for the device, so it is done rarely, and only when somebody sees it.

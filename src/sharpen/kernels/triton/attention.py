@@ -119,21 +119,30 @@ def _backward(
 
 
 @triton.jit
-def _target_gradient(rowptr, place, d_edge, d_score, nodes, edges, stride, EDGES: tl.constexpr, COLUMNS: tl.constexpr):
-    """The sum of d_edge over row i, whose entries stand at ``place`` in the transpose's order; padding columns become 0."""
-    i = tl.program_id(0)
+def _target_gradient(
+    rowptr, place, d_edge, d_score, nodes, edges, stride,
+    ROWS: tl.constexpr, EDGES: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """The sums of d_edge over rows, whose entries stand at ``place`` in the transpose's order; padding columns become 0."""
     r = tl.program_id(1).to(tl.int64)
-    start = tl.load(rowptr + i)
-    end = tl.load(rowptr + i + 1)
-    edge = tl.arange(0, EDGES)
-    total = tl.zeros([EDGES], dtype=tl.float32)
-    for first in range(start, end, EDGES):
-        here = first + edge < end
-        at = tl.load(place + first + edge, mask=here, other=0)
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    start = tl.load(rowptr + i, mask=i < nodes, other=0)
+    end = tl.load(rowptr + i + 1, mask=i < nodes, other=0)
+    total = tl.zeros([ROWS, EDGES], dtype=tl.float32)
+    for first in range(0, tl.max(end - start, 0), EDGES):
+        k = start[:, None] + first + tl.arange(0, EDGES)[None, :]
+        here = k < end[:, None]
+        at = tl.load(place + k, mask=here, other=0)
         total += tl.load(d_edge + r * edges + at, mask=here, other=0.0)
-    column = tl.arange(0, COLUMNS)
-    value = tl.where(column == 1, tl.sum(total, 0), 0.0)
-    tl.store(d_score + (r * nodes + i) * stride + column, value, mask=column > 0)
+    column = tl.arange(0, COLUMNS)[None, :]
+    value = tl.where(column == 1, tl.sum(total, 1)[:, None], 0.0)
+    at = (r * nodes + i)[:, None] * stride + column
+    tl.store(d_score + at, value, mask=(column > 0) & (i < nodes)[:, None])
+
+
+def _backward_shape(block: int) -> dict[str, int]:
+    """As :func:`sharpen.kernels.triton.spmm.shape_of`, but one warp for each row: its sums over columns need no other's."""
+    return {"EDGES": max(2, min(8, 256 // block)), "ROWS": 4 if block <= 128 else 1, "num_warps": 1}
 
 
 def attend_forward(h: Tensor, score: Tensor, pattern: Csr) -> tuple[Tensor, Tensor]:
@@ -145,7 +154,7 @@ def attend_forward(h: Tensor, score: Tensor, pattern: Csr) -> tuple[Tensor, Tens
     out = torch.empty(members, nodes, width, dtype=h.dtype, device=h.device)
     norm = torch.empty(members, nodes, dtype=h.dtype, device=h.device)
     block = triton.next_power_of_2(width)
-    launch = shape_of(block)
+    launch = shape_of(block, pattern.degree)
     _forward[(triton.cdiv(nodes, launch["ROWS"]), members)](
         pattern.rowptr, pattern.col, h, score, out, norm, nodes, width, row_stride(h),
         SLOPE=NEGATIVE_SLOPE, SCORES=32, BLOCK=block, **launch,
@@ -164,12 +173,12 @@ def attend_backward(
     d_edge = torch.empty(members, pattern.nnz, dtype=h.dtype, device=h.device)
     stride, dy_stride, edges = row_stride(h), row_stride(dy), pattern.nnz
     _row_dot[(triton.cdiv(nodes, rows), members)](dy, out, dot, nodes, width, dy_stride, ROWS=rows, BLOCK=block)
-    launch = shape_of(block)
+    launch = _backward_shape(block)
     _backward[(triton.cdiv(nodes, launch["ROWS"]), members)](
         pattern.t.rowptr, pattern.t.col, h, score, norm, dy, dot, dh, d_score, d_edge, nodes, width, edges, stride, dy_stride,
         SLOPE=NEGATIVE_SLOPE, BLOCK=block, **launch,
     )  # fmt: skip
-    _target_gradient[(nodes, members)](
+    _target_gradient[(triton.cdiv(nodes, 8), members)](
         pattern.rowptr, pattern.place, d_edge, d_score, nodes, edges, stride,
-        EDGES=32, COLUMNS=d_score.shape[2], num_warps=1,
+        ROWS=8, EDGES=16, COLUMNS=d_score.shape[2], num_warps=1,
     )  # fmt: skip

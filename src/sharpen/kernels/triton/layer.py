@@ -162,7 +162,7 @@ def _gather_layer(plan: _Plan, z: Tensor, bias: Tensor | None) -> tuple[Tensor |
         return z if t is None else t
 
     block = triton.next_power_of_2(shape.width)
-    launch = shape_of(block)
+    launch = shape_of(block, graph.degree)
     _gather_forward[(triton.cdiv(shape.rows, launch["ROWS"]), shape.members)](
         graph.rowptr, graph.col, graph.value, near, given(own), given(a), given(c), weight, shift,
         given(out), given(pre), given(moments), *plan.drop.operands, shape.rows, shape.width, row_stride(near), EPSILON,

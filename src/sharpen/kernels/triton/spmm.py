@@ -32,7 +32,7 @@ def _spmm(
 ):  # fmt: skip
     """out[r, i] = Σ_k value[k] · x[r, col[k]] over row i. Rows vary fastest: one member's operand stays in the L2 cache."""
     r = tl.program_id(1).to(tl.int64)
-    lane = tl.program_id(2) * BLOCK + tl.arange(0, BLOCK)
+    lane = tl.arange(0, BLOCK)
     for step in range(ROWS):
         i = tl.program_id(0) * ROWS + step
         if i < rows:
@@ -43,25 +43,53 @@ def _spmm(
             tl.store(at, total, mask=lane < width)
 
 
-def shape_of(block: int) -> dict[str, int]:
-    """Threads for loads of 16 bytes each; narrow rows are taken several at a time, so that programs are worth starting."""
-    narrow = block <= 128
-    return {"EDGES": 8 if narrow else 4, "ROWS": 4 if narrow else 1, "num_warps": max(1, min(4, block // 128))}
+def shape_of(block: int, degree: float) -> dict[str, int]:
+    """How a program walks a row of so many columns and, in the mean, so many entries.
+
+    Threads are for loads of 16 bytes each. Narrow rows are taken several at a time, so that programs are worth starting; as many
+    entries are loaded at once as rows usually have, but no more than registers hold.
+    """
+    if block <= 128:
+        return {"EDGES": max(8, 128 // block), "ROWS": 4, "num_warps": 1}
+    edges = 2 if degree < 12 else 8 if degree > 24 and block <= 256 else 4
+    return {"EDGES": edges, "ROWS": 1, "num_warps": block // (256 if degree < 12 else 128)}
+
+
+def column_blocks(width: int) -> list[tuple[int, int, int]]:
+    """How to cut columns among launches, as (first, how many, block): lanes without a column would cost as much as those with one.
+
+    >>> column_blocks(264), column_blocks(512), column_blocks(100)
+    ([(0, 256, 256), (256, 8, 8)], [(0, 512, 512)], [(0, 100, 128)])
+    """
+    cuts, first = [], 0
+    while first < width:
+        left = width - first
+        block = min(triton.next_power_of_2(left), 512)
+        if left < block and left - block // 2 <= block // 8:  # the rest is small: a launch of its own
+            block //= 2
+        cuts.append((first, min(left, block), block))
+        first += cuts[-1][1]
+    return cuts
+
+
+def is_stack(x: Tensor) -> bool:
+    """Whether x is a stack [R, N, H] as kernels walk it, or a block of the columns of one."""
+    return x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1))
 
 
 def row_stride(x: Tensor) -> int:
     """How far apart rows are in a stack [R, N, H] or in a block of its columns."""
-    assert x.stride(2) == 1
-    assert x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)
+    assert is_stack(x)
     return x.stride(1)
 
 
 def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     """``out = s @ x`` or ``out += s @ x`` for every member; both may be blocks of columns of wider stacks."""
+    x = x if is_stack(x) else x.contiguous()  # a gradient may be anything, one number expanded for example
     members, cols, width = x.shape
-    block = min(triton.next_power_of_2(width), 512)
-    shape = shape_of(block)
-    _spmm[(triton.cdiv(s.num_rows, shape["ROWS"]), members, triton.cdiv(width, block))](
-        s.rowptr, s.col, s.value, x, out, s.num_rows, cols, width, row_stride(x), row_stride(out),
-        ACCUMULATE=accumulate, BLOCK=block, **shape,
-    )  # fmt: skip
+    for first, count, block in column_blocks(width):
+        shape = shape_of(block, s.degree)
+        _spmm[(triton.cdiv(s.num_rows, shape["ROWS"]), members)](
+            s.rowptr, s.col, s.value, x[..., first:], out[..., first:], s.num_rows, cols, count, row_stride(x), row_stride(out),
+            ACCUMULATE=accumulate, BLOCK=block, **shape,
+        )  # fmt: skip

@@ -1,0 +1,337 @@
+"""``sharpen study``: the paper's tables and figures, or your own studies, as runs that resume."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from sharpen.cli.study_report import STORE, report
+from sharpen.errors import InputError
+from sharpen.studies import PROTOCOLS, Study, list_studies, load_study, runs
+from sharpen.studies.protocol import covers, one_of
+
+if TYPE_CHECKING:
+    from sharpen.studies.progress import CellProgress
+    from sharpen.studies.runner import Summary
+
+study = typer.Typer(
+    no_args_is_help=True, help="The paper's tables and figures, and your own studies: runs that resume."
+)
+study.command()(report)
+
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        help="Studies of `sharpen study list`, or YAML files of your own.",
+        autocompletion=lambda: [study.name for study in list_studies()],
+    ),
+]
+Protocol = Annotated[
+    str, typer.Option(help="paper (its splits and runs), paired (20 splits or seeds), ablation (its ablations' split).")
+]
+Datasets = Annotated[str, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+Models = Annotated[str, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+MaxEpochs = Annotated[int | None, typer.Option(help="At most so many epochs: for a quick look.", min=1)]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
+]
+StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
+Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")]
+Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
+
+
+@study.command("list")
+def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """What can be run: the paper's tables and figures."""
+    studies = list_studies()
+    if as_json:
+        typer.echo(json.dumps([_summary(each) for each in studies], indent=2, ensure_ascii=False))
+        return
+    table = _table("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
+    for each in studies:
+        counts = [f"{_trials(each, protocol):,}" if protocol in each.protocols else "" for protocol in PROTOCOLS]
+        if each.reads is not None:
+            counts = [f"reads {each.reads}", *[""] * (len(PROTOCOLS) - 1)]
+        table.add_row(each.name, each.title, str(len(each.datasets) * len(each.models)), *counts)
+    _print(table)
+    typer.echo("\nA study of your own is a YAML file with the same keys: docs/studies.md.")
+
+
+@study.command()
+def run(
+    names: Names,
+    protocol: Protocol = "paper",
+    datasets: Datasets = "",
+    models: Models = "",
+    device: Device = "auto",
+    precision: Precision = "float32",
+    max_epochs: MaxEpochs = None,
+    store: StoreFolder = STORE,
+    data: Data = None,
+    download: Annotated[bool, typer.Option("--download", help="Download data that is not on this machine.")] = False,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Minutes; starts nothing that would not end within them.", min=0)
+    ] = None,
+    traces: Annotated[bool, typer.Option("--traces", help="Keep losses, entropies and scores per epoch.")] = False,
+    max_members: Annotated[int, typer.Option(help="Most trials to train, and to lose, at once.", min=1)] = 205,
+) -> None:
+    """Train what is missing, the cheapest first, and keep every finished population.
+
+    May be interrupted or killed at any time: the same command goes on where it
+    stopped. Several may run on one store.
+    """
+    studies = _studies(names)
+    # Not above: torch takes seconds to import, and help and completion should not wait for it.
+    from sharpen.studies import runner
+    from sharpen.studies.store import Store
+
+    with _ending_gently() as stop:
+        summary = runner.run(
+            studies,
+            Store(store),
+            protocol=protocol,
+            device=device,
+            precision=precision,
+            datasets=_words(datasets),
+            models=_words(models),
+            max_epochs=max_epochs,
+            max_members=max_members,
+            time_limit=None if time_limit is None else 60 * time_limit,
+            traces=traces,
+            data=data,
+            download=download,
+            stop=stop,
+            say=typer.echo,
+            progress=True,
+        )
+    _conclude(summary, store, studies)
+
+
+@study.command()
+def status(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Studies to show cell by cell.",
+            show_default="all, a line each",
+            autocompletion=lambda: [study.name for study in list_studies()],
+        ),
+    ] = None,
+    protocol: Protocol = "paper",
+    datasets: Datasets = "",
+    models: Models = "",
+    device: Device = "auto",
+    precision: Precision = "float32",
+    max_epochs: MaxEpochs = None,
+    store: StoreFolder = STORE,
+    data: Data = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """What is done, running and missing, why, and the time left on this machine.
+
+    Reads only. The time is estimated from past records of the same cells where
+    there are some, else from measurements of similar ones.
+    """
+    one_of("protocol", protocol, PROTOCOLS)
+    all_studies = [each for each in list_studies() if each.reads is None and protocol in each.protocols]
+    studies = _studies(names) if names else all_studies
+    from sharpen.studies.cost import Costs
+    from sharpen.studies.progress import progress
+    from sharpen.studies.store import Store
+    from sharpen.training.device import PRECISIONS, describe_device, resolve_device
+
+    one_of("precision", precision, PRECISIONS)
+    where, kept = resolve_device(device), Store(store)
+    costs = Costs(where.type, describe_device(where), precision, kept.frame())
+    found = {
+        each.name: progress(
+            each,
+            protocol,
+            kept,
+            costs,
+            datasets=_words(datasets),
+            models=_words(models),
+            max_epochs=max_epochs,
+            data=data,
+        )
+        for each in studies
+    }
+    problems = kept.problems()
+    if as_json:
+        content = {
+            "store": str(store),
+            "protocol": protocol,
+            "studies": {name: [_cell_row(cell) for cell in cells] for name, cells in found.items()},
+            "problems": [{"path": str(problem.path), "reason": problem.reason} for problem in problems],
+        }
+        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        return
+    _print(_cells_table(found) if names else _studies_table(found))
+    if not names:
+        typer.echo(f"\nRecords in {store}, protocol {protocol}; times for {describe_device(where)}, {precision}.")
+    for problem in problems:
+        typer.echo(problem.line)
+
+
+def _studies(names: Sequence[str]) -> list[Study]:
+    """The studies of these names; one that only reads another's records stands for that one."""
+    studies = [load_study(name) for name in names]
+    for each in studies:
+        if each.reads is not None:
+            typer.echo(f"{each.name} has no trials of its own: it reads those of {each.reads}.", err=True)
+    found = [each if each.reads is None else load_study(each.reads) for each in studies]
+    for i, each in enumerate(found):
+        if any(other.name == each.name and other != each for other in found[:i]):
+            raise InputError(f"two different studies are called {each.name!r}; rename one of the files")
+    return list({each.name: each for each in found}.values())
+
+
+def _words(text: str) -> list[str] | None:
+    """The value of an option that takes several names; None if it is not given."""
+    return [word.strip() for word in text.split(",") if word.strip()] or None
+
+
+@contextmanager
+def _ending_gently() -> Iterator[threading.Event]:
+    """The first Ctrl-C asks to end after the population in flight; the second ends at once."""
+    stop = threading.Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        typer.echo("Ending after the population in flight; Ctrl-C again ends at once.", err=True)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield stop
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted; the population in flight is lost. To go on:\n  {_this_command()}", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _this_command() -> str:
+    started = ["python", "-m", "sharpen"] if Path(sys.argv[0]).name == "__main__.py" else ["sharpen"]
+    return shlex.join([*started, *sys.argv[1:]])
+
+
+def _conclude(summary: Summary, store: Path, studies: Sequence[Study]) -> None:
+    """Says what was done and what was not, and ends with the exit code for it."""
+    for reason in dict.fromkeys(summary.skipped.values()):
+        cells = [str(cell) for cell, why in summary.skipped.items() if why == reason]
+        typer.echo(f"Left out: {', '.join(cells)}: {reason}")
+    if summary.elsewhere:
+        typer.echo(f"{summary.elsewhere} trials are being trained by another runner.")
+    typer.echo(f"{summary.trained} trials trained, {summary.recorded} recorded before, {summary.left} left; in {store}")
+    if summary.ended != "done":
+        why = "Interrupted" if summary.ended == "interrupted" else "The time limit is reached"
+        typer.echo(f"{why}. To go on:\n  {_this_command()}")
+    if summary.ended == "interrupted":
+        raise typer.Exit(130)
+    if not summary.trained + summary.recorded + summary.elsewhere + summary.left:
+        if summary.skipped:
+            raise InputError("nothing could be run; the lines above say why")
+        cells = [f"{each.name} has {', '.join(each.datasets)} with {', '.join(each.models)}" for each in studies]
+        raise InputError(f"no cell is left to run; {'; '.join(cells)}")
+
+
+def _trials(each: Study, protocol: str) -> int:
+    """How many different trials a study has under a protocol, counted by one run of each cell."""
+    total = 0
+    for dataset, model in itertools.product(each.datasets, each.models):
+        if covers(protocol, dataset) and (dataset, model) not in each.skip:
+            different = {variant.trial(dataset, model).resolve("any") for variant in each.variants.values()}
+            total += len(different) * len(runs(dataset, protocol, each.runs))
+    return total
+
+
+def _summary(each: Study) -> dict[str, object]:
+    return {
+        "name": each.name,
+        "title": each.title,
+        "about": each.about,
+        "leaves_open": each.leaves_open,
+        "published": each.published,
+        "datasets": each.datasets,
+        "models": each.models,
+        "trials": {protocol: _trials(each, protocol) for protocol in each.protocols},
+        "reads": each.reads,
+    }
+
+
+def _cell_row(cell: CellProgress) -> dict[str, object]:
+    return {
+        "dataset": cell.cell.dataset,
+        "model": cell.cell.model,
+        "done": cell.done,
+        "running": cell.running,
+        "missing": cell.missing,
+        "seconds_left": round(cell.seconds, 1),
+        "reason": cell.reason,
+    }
+
+
+def _cells_table(found: dict[str, list[CellProgress]]) -> Table:
+    from sharpen.studies.cost import duration
+
+    table = _table("study", "cell", right=("done", "running", "missing", "time left"), left=("why",))
+    for name, cells in found.items():
+        for cell in cells:
+            left = duration(cell.seconds) if cell.seconds and cell.reason is None else ""
+            counts = (f"{cell.done} / {cell.total}", str(cell.running or ""), str(cell.missing or ""))
+            table.add_row(name, str(cell.cell), *counts, left, cell.reason or "")
+        table.add_section()
+    return table
+
+
+def _studies_table(found: dict[str, list[CellProgress]]) -> Table:
+    from sharpen.studies.cost import duration
+
+    table = _table("study", right=("done", "running", "missing", "not runnable here", "time left"))
+    for name, cells in found.items():
+        here = [cell for cell in cells if cell.reason is None]
+        away = [cell for cell in cells if cell.reason is not None]
+        seconds = sum(cell.seconds for cell in here)
+        table.add_row(
+            name,
+            f"{sum(cell.done for cell in cells)} / {sum(cell.total for cell in cells)}",
+            str(sum(cell.running for cell in cells) or ""),
+            str(sum(cell.missing for cell in here) or ""),
+            str(sum(cell.missing for cell in away) or ""),
+            duration(seconds) if seconds else "",
+        )
+    return table
+
+
+def _table(*first: str, right: Sequence[str] = (), left: Sequence[str] = ()) -> Table:
+    terminal = sys.stdout.isatty()
+    table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in first:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in left:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _print(table: Table) -> None:
+    # In a file or a pipe one row is one line.
+    Console(width=None if sys.stdout.isatty() else 400, highlight=False).print(table)

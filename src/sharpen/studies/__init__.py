@@ -1,0 +1,18 @@
+"""Studies: declared sets of trials, where their records live, and what runs them."""
+
+from sharpen.studies.plan import Cell, CellPlan, plan
+from sharpen.studies.protocol import PROTOCOLS, runs
+from sharpen.studies.spec import Contrast, Study, Variant, list_studies, load_study
+
+__all__ = [
+    "PROTOCOLS",
+    "Cell",
+    "CellPlan",
+    "Contrast",
+    "Study",
+    "Variant",
+    "list_studies",
+    "load_study",
+    "plan",
+    "runs",
+]

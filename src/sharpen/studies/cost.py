@@ -1,0 +1,153 @@
+"""How long a population will take: from past records where there are some, else from a formula.
+
+The formula adds what one epoch of one member does: matrix products, passes over activations, passes over edges, the first product
+with the features. Its coefficients are fitted to the tables of measured milliseconds in ``docs/performance.md`` (one H200; two CPU
+cores) and meet their 72 cells within a third. It decides the order of populations, how many trials make one, and whether one still
+fits into a time limit; never a result.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sharpen.datasets import list_datasets
+from sharpen.trial import Record, Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Nanoseconds per product of a later layer, activation, edge, and product with the features.
+_RATES = {
+    ("cuda", "tf32"): (33e-6, 15.2e-3, 0.73e-3, 2.9e-6),
+    ("cuda", "float32"): (153e-6, 17.5e-3, 1.06e-3, 2.8e-6),
+    ("cpu", "float32"): (49e-3, 4.55, 1.38, 2.7e-3),
+}
+# A GAT passes about twice as often over activations and edges.
+_GAT = 2.0
+# A meta-learned λ needs two forward and three backward passes, and its losses have no fused kernel.
+_META = 4.0
+# What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch.
+_FIXED = {"cuda": (6.0, 5e-4), "cpu": (0.5, 0.0)}
+
+# Estimates are not exact: what is to fit into a time limit is taken to last longer by this.
+CAUTION = 1.2
+
+
+class Costs:
+    """Estimates for one kind of device, which grow better with every record.
+
+    Args:
+        kind: ``cpu`` or ``cuda``.
+        device: The device's name, as records have it; None: any, for a look from another machine.
+        precision: ``float32``, ``tf32`` or ``float64``.
+        frame: Past records (:meth:`sharpen.studies.store.Store.frame`).
+
+    >>> trial = Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123")
+    >>> costs = Costs("cuda", "NVIDIA H200", "tf32")
+    >>> 15 < costs.seconds([trial] * 205) < 30
+    True
+    """
+
+    def __init__(self, kind: str, device: str | None, precision: str, frame: pd.DataFrame | None = None) -> None:
+        self.kind, self.device, self.precision = kind, device, precision
+        self._sizes = {info.name: (info.nodes, info.edges, info.features) for info in list_datasets()}
+        self._ratios: dict[_Shape, list[float]] = {}
+        self._rates: dict[_Shape, float] = {}
+        if frame is not None and len(frame):
+            fitting = frame[frame["precision"] == precision]
+            fitting = fitting[fitting["device"] == device] if device is not None else fitting
+            # One row stands for its population, whose members have equal shares.
+            fitting = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"])
+            rows: Iterable[Any] = fitting.itertuples()
+            for row in rows:
+                self._learn(_shape(row), row.epochs, row.seconds, row.members)
+
+    def learn(self, records: Sequence[Record]) -> None:
+        """Takes a finished population into account."""
+        trial = records[0].trial
+        self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, records[0].members)
+
+    def _learn(self, shape: _Shape, epochs: int, seconds: float, members: int) -> None:
+        once, each = _FIXED[self.kind]
+        fixed = (once + each * epochs) / members
+        # A run of a few epochs says little about what an epoch costs.
+        if shape.dataset in self._sizes and seconds > 2 * fixed:
+            self._ratios.setdefault(shape, []).append((seconds - fixed) / (epochs * self._formula(shape)))
+            self._rates.clear()
+
+    def seconds(self, trials: Sequence[Trial]) -> float:
+        """The time that one population of these trials will take."""
+        once, each = _FIXED[self.kind]
+        return once + (trials[0].epochs or 0) * (each + len(trials) * self._rate(_shape(trials[0])))
+
+    def members_within(self, trial: Trial, seconds: float) -> int:
+        """How many like this one can be trained in that time as one population; at least one.
+
+        >>> trial = Trial(model="gcn", dataset="cora").resolve("balanced-20-500-1000-seed123")
+        >>> Costs("cpu", "cpu", "float32").members_within(trial, 60.0)
+        1
+        """
+        alone, pair = self.seconds([trial]), self.seconds([trial, trial])
+        return max(1, 1 + int((seconds - alone) / (pair - alone)))
+
+    def _rate(self, shape: _Shape) -> float:
+        """Seconds of one epoch of one member: the formula, times how far it was off in this cell, else in all cells at hand."""
+        if shape not in self._rates:
+            cells = [statistics.median(ratios) for ratios in self._ratios.values()]
+            known = self._ratios.get(shape)
+            ratio = statistics.median(known) if known else statistics.median(cells) if cells else 1.0
+            self._rates[shape] = ratio * self._formula(shape)
+        return self._rates[shape]
+
+    def _formula(self, shape: _Shape) -> float:
+        nodes, edges, features = self._sizes[shape.dataset]
+        matrices = 1 + (shape.model == "sage") + shape.residual
+        passes = shape.layers * shape.hidden * (_GAT if shape.model == "gat" else 1)
+        work = (
+            nodes * shape.hidden**2 * matrices * (shape.layers - 1),
+            nodes * passes * (1 if shape.norm == "none" else 2),
+            (2 * edges + nodes) * passes * (shape.model != "mlp"),
+            nodes * features * shape.hidden * matrices,
+        )
+        rates = _RATES.get((self.kind, self.precision), _RATES[self.kind, "float32"])
+        dearer = (2 if self.precision == "float64" else 1) * (_META if shape.meta else 1)
+        return 1e-9 * dearer * sum(rate * amount for rate, amount in zip(rates, work, strict=True))
+
+
+class _Shape(NamedTuple):
+    """What the cost of an epoch depends on."""
+
+    dataset: str
+    model: str
+    layers: int
+    hidden: int
+    norm: str
+    residual: bool
+    meta: bool
+
+
+def _shape(trial: Any) -> _Shape:
+    """Of a trial, or of a row of a table of records, which says NaN for None."""
+    meta = trial.lam_max is not None and trial.lam_max == trial.lam_max
+    return _Shape(**{name: getattr(trial, name) for name in _Shape._fields[:-1]}, meta=meta)
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(42.4), duration(754), duration(9000), duration(1e6)
+    ('42 s', '13 min', '2 h 30 min', '278 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 600 else f"{minutes / 60:,.0f} h"
+
+
+def total_seconds(costs: Costs, populations: Iterable[Sequence[Trial]]) -> float:
+    """The time that all of them will take, one after another."""
+    return sum(costs.seconds(population) for population in populations)

@@ -1,0 +1,127 @@
+"""A YAML file as plain values that know their lines, so that a mistake is named with its place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sharpen.errors import InputError
+from sharpen.studies.protocol import one_of
+
+Where = tuple[str | int, ...]
+
+
+class Source:
+    """What a file says, and on which line it says it.
+
+    Args:
+        text: YAML, a mapping at its top.
+        name: What to call the file in messages.
+
+    >>> source = Source("title: Mine\\nmodels: [gcn]\\n", "mine.yaml")
+    >>> source.content, source.place(("models", 0))
+    ({'title': 'Mine', 'models': ['gcn']}, 'mine.yaml, line 2: ')
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        self._lines: dict[Where, int] = {}
+        try:
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            if root is not None:
+                self._note(root, ())
+            content = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f", line {mark.line + 1}" if mark is not None else ""
+            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+            raise InputError(f"{name}{line}: this is not YAML ({problem}); compare it with a study that is") from error
+        if not isinstance(content, dict):
+            raise InputError(f"{name}: a study is a mapping of keys to values, such as 'title: My study'; write it so")
+        self.content: dict[str, Any] = content
+
+    def _note(self, node: yaml.Node, path: Where) -> None:
+        if len(path) > 20:  # an alias inside its own anchor never ends
+            raise InputError(f"{self.name}: values are nested more than 20 deep; write the study without anchors")
+        self._lines[path] = node.start_mark.line + 1
+        if isinstance(node, yaml.MappingNode):
+            seen: dict[str, int] = {}
+            for key, value in node.value:
+                word = str(key.value)
+                if word in seen:
+                    raise InputError(
+                        f"{self.name}, line {key.start_mark.line + 1}: {word!r} stands on line {seen[word]} already; "
+                        "write every key once"
+                    )
+                seen[word] = key.start_mark.line + 1
+                self._note(value, (*path, word))
+                self._lines[*path, word] = key.start_mark.line + 1
+        elif isinstance(node, yaml.SequenceNode):
+            for index, value in enumerate(node.value):
+                self._note(value, (*path, index))
+
+    def place(self, path: Where = ()) -> str:
+        """The file and line of a value, as the beginning of a message."""
+        while path and path not in self._lines:
+            path = path[:-1]
+        return f"{self.name}, line {self._lines[path]}: " if path else f"{self.name}: "
+
+    def fail(self, path: Where, problem: str) -> InputError:
+        """An error that says where."""
+        return InputError(self.place(path) + problem)
+
+    def keys(self, path: Where, found: dict[str, Any], allowed: tuple[str, ...], what: str = "key") -> None:
+        """Complain about a key that is not among those allowed."""
+        for key in found:
+            one_of(what, key, allowed, where=self.place((*path, str(key))))
+
+    def words(self, path: Where, value: Any, allowed: tuple[str, ...] | None, what: str) -> tuple[str, ...]:
+        """A list of different words, each among those allowed."""
+        if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+            raise self.fail(path, f"{path[-1]} is {value!r}; give a list of names, such as [{what}, …]")
+        for index, word in enumerate(value):
+            if allowed is not None:
+                one_of(what, word, allowed, where=self.place((*path, index)))
+            if word in value[:index]:
+                raise self.fail((*path, index), f"{word!r} stands in {path[-1]} twice; write it once")
+        return tuple(value)
+
+    def text(self, path: Where, value: Any) -> str:
+        """A text, its line breaks taken as spaces."""
+        if not isinstance(value, str) or not value.strip():
+            raise self.fail(path, f"{path[-1]} is {value!r}; give a text")
+        return " ".join(value.split())
+
+    def mapping(self, path: Where, value: Any) -> dict[str, Any]:
+        """A mapping whose keys are words."""
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise self.fail(path, f"{path[-1]} is {value!r}; give a mapping of names to values, such as {{lam: 0.25}}")
+        return value
+
+    def number(self, path: Where, value: Any) -> float:
+        """A finite number; YAML takes 5e-4 for a text, we do not."""
+        if isinstance(value, str) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+            raise self.fail(path, f"{path[-1]} is {value!r}; give a number")
+        return value
+
+
+def read(path: Path) -> Source:
+    """The content of a YAML file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "mine.yaml").write_text("title: Mine")
+    ...     read(Path(folder, "mine.yaml")).content
+    {'title': 'Mine'}
+    """
+    try:
+        return Source(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not a text in UTF-8 ({error.reason}); save it as such") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); give the path of a study's YAML file") from error

@@ -1,0 +1,441 @@
+"""A study as data: which cells, which variants of a trial, what to compare, and what was published about it.
+
+A study is one YAML file. The paper's tables and figures come along (``paper/*.yaml``); yours has the same keys:
+
+.. code-block:: yaml
+
+    title: Does sharpening help on my three graphs?
+    datasets: [cora, citeseer, digits]
+    models: [gcn, sage]
+    trial: {epochs: 200}                                  # fields of Trial that all variants share
+    variants:
+      baseline: {lam: 0}
+      ts-{lam}: {lam: {from: 0.05, to: 0.5, step: 0.05}}  # ten variants: ts-0.05 … ts-0.5
+      shannon: {lam: 0.25, q: 1}
+      slower: {lam: {of: lambda_star}, lr: {of: lr, times: 0.5}}
+    baseline: baseline
+    choose:
+      ts-tuned: [baseline, ts-*]                          # the one of these that validation prefers
+    compare:
+      - ts-tuned - baseline
+      - shannon - ts-0.25
+
+A value may be one, a list, a range ``{from, to, step}``, or relative: ``{of, times, plus}`` is ``of`` × ``times`` + ``plus``, where
+``of`` names the paper's value for the cell (``lambda_star``, ``lr``, ``dropout``, …);
+``times`` and ``plus`` may again be lists or ranges.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from sharpen.errors import InputError
+from sharpen.paper import lambda_star, published_tables, setting
+from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
+from sharpen.studies.reading import Source, Where, read
+from sharpen.trial import MODELS, Trial
+
+# In the order of the paper.
+PAPER_STUDIES = (
+    "main",
+    "lambda-curves",
+    "universal",
+    "labeled-term",
+    "offset",
+    "entropy-order",
+    "meta-lambda",
+    "entropy-dynamics",
+    "arxiv",
+    "retune",
+    "test-only",
+    "comparison",
+)
+KEYS = (
+    "title",
+    "about",
+    "leaves_open",
+    "published",
+    "published_runs",
+    "datasets",
+    "models",
+    "protocols",
+    "runs",
+    "traces",
+    "trial",
+    "variants",
+    "baseline",
+    "choose",
+    "compare",
+    "skip",
+    "reads",
+)
+# What a variant may set: the rest of a trial comes from its cell and its run.
+FIELDS = tuple(f.name for f in fields(Trial) if f.name not in ("dataset", "split", "model", "seed"))
+_FLAGS = ("residual", "input_linear", "sharpen_val")
+_BASES = ("lambda_star", "lr", "dropout", "weight_decay", "hidden", "layers", "epochs")
+# Dropout of 1 would leave nothing; steps around a setting stay in this range.
+_MOST_DROPOUT = 0.95
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A value that depends on the cell: the paper's ``of`` times ``times`` plus ``plus``.
+
+    >>> Relative("lambda_star", plus=0.05).of_cell("cora", "gcn")
+    1.4
+    """
+
+    of: str
+    times: float = 1.0
+    plus: float = 0.0
+
+    def of_cell(self, dataset: str, model: str) -> float | int:
+        """The value for a cell."""
+        base = lambda_star(dataset, model) if self.of == "lambda_star" else setting(dataset, model)[self.of]
+        if base is None:
+            raise InputError(
+                f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
+            )
+        # Rounded, so that 1.35 + 0.05 is the number 1.4 that a person would write, and the same trial.
+        value = round(base * self.times + self.plus, 12)
+        if self.of == "dropout":
+            return min(max(value, 0.0), _MOST_DROPOUT)
+        return round(value) if self.of in ("hidden", "layers", "epochs") else value
+
+
+Value: TypeAlias = float | int | bool | str | Relative
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train: the fields of :class:`sharpen.Trial` that it sets.
+
+    >>> Variant("ts-0.25", {"lam": 0.25}).trial("cora", "gcn").lam
+    0.25
+    """
+
+    name: str
+    fields: Mapping[str, Value]
+    template: str = field(default="", repr=False, compare=False)
+    """The key that it stands under in its file: its name, with values of which there are several left open."""
+
+    def trial(self, dataset: str, model: str) -> Trial:
+        """The trial of a cell; split and seed are still open."""
+        set_ = {k: v.of_cell(dataset, model) if isinstance(v, Relative) else v for k, v in self.fields.items()}
+        return Trial(model=model, dataset=dataset, **set_)  # type: ignore[arg-type]  # checked when it was read
+
+
+class Contrast(NamedTuple):
+    """Two variants (or choices) to compare: the first minus the second.
+
+    >>> Contrast("ts-0.25", "baseline").name
+    'ts-0.25 - baseline'
+    """
+
+    variant: str
+    against: str
+
+    @property
+    def name(self) -> str:
+        """As ``published.csv`` writes it."""
+        return f"{self.variant} - {self.against}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A declared set of trials and the comparisons to draw from them.
+
+    Args:
+        name: The file's name without its ending.
+        title: A short name for people.
+        about: What the table or figure is.
+        leaves_open: What the paper leaves open about it, and how it is settled here.
+        published: The name of its table in ``paper/published.csv``; None if there are no numbers.
+        published_runs: By model, on how many runs those rest, where that is not what the paper's protocol says.
+        datasets, models: The cells: every dataset with every model.
+        protocols: Which of the protocols it can be run under; ``paper`` and ``paired`` unless it says otherwise.
+        runs: How many runs per cell, if not as many as the protocol says.
+        traces: Whether what is traced per epoch is kept.
+        variants: By name, in the order of the file, lists and ranges spread out.
+        baseline: The variant that others are compared with; None in a study without variants.
+        choose: By name: the variants among which the mean validation score of a cell picks one.
+        compare: The comparisons to draw; each side is a variant or a choice.
+        skip: Cells that are left out, and why.
+        reads: The study whose records this one shows, if it has no trials of its own.
+
+    >>> study = load_study("labeled-term")
+    >>> study.compare[0].name, dict(study.variants["no-labeled-term"].fields)
+    ('no-labeled-term - ts-0.25', {'lam': 0.25, 'lam_labeled': 0})
+    """
+
+    name: str
+    title: str
+    about: str
+    leaves_open: str
+    published: str | None
+    published_runs: Mapping[str, int]
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    protocols: tuple[str, ...]
+    runs: int | None
+    traces: bool
+    variants: Mapping[str, Variant]
+    baseline: str | None
+    choose: Mapping[str, tuple[str, ...]]
+    compare: tuple[Contrast, ...]
+    skip: Mapping[tuple[str, str], str]
+    reads: str | None
+
+
+def list_studies() -> list[Study]:
+    """The paper's tables and figures, in its order.
+
+    >>> [study.name for study in list_studies()][:3]
+    ['main', 'lambda-curves', 'universal']
+    """
+    return [_paper_study(name) for name in PAPER_STUDIES]
+
+
+def load_study(name_or_path: str | Path) -> Study:
+    """A study of the paper by its name, or your own by the path of its YAML file.
+
+    >>> load_study("universal").title
+    'One λ for all'
+    >>> load_study("univesal")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: there is no study 'univesal'; did you mean 'universal'? There are main, ...
+    """
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text:
+        path = Path(name_or_path)
+        return _study(path.stem, read(path))
+    return _paper_study(one_of("study", text, PAPER_STUDIES))
+
+
+@cache
+def _paper_study(name: str) -> Study:
+    with as_file(files("sharpen.studies").joinpath("paper", f"{name}.yaml")) as path:
+        return _study(name, read(path))
+
+
+def _study(name: str, source: Source) -> Study:
+    content = source.content
+    source.keys((), content, KEYS)
+    reads = content.get("reads")
+    needed = ("title", "datasets", "models") + (() if reads else ("variants", "baseline"))
+    for key in needed:
+        if key not in content:
+            raise InputError(f"{source.name}: the key {key!r} is missing; add it, as in the studies of the paper")
+    variants = {v.name: v for v in _variants(source)}
+    baseline = content.get("baseline")
+    if variants:
+        one_of("variant", baseline, tuple(variants), where=source.place(("baseline",)))
+    choose = _choices(source, variants)
+    study = Study(
+        name=name,
+        title=source.text(("title",), content["title"]),
+        about=source.text(("about",), content["about"]) if "about" in content else "",
+        leaves_open=source.text(("leaves_open",), content["leaves_open"]) if "leaves_open" in content else "",
+        published=None
+        if content.get("published") is None
+        else one_of("published table", content["published"], published_tables(), where=source.place(("published",))),
+        published_runs=_published_runs(source),
+        datasets=source.words(("datasets",), content["datasets"], DATASETS, "dataset"),
+        models=source.words(("models",), content["models"], MODELS, "model"),
+        protocols=source.words(("protocols",), content.get("protocols", ["paper", "paired"]), PROTOCOLS, "protocol"),
+        runs=_count(source, ("runs",), content.get("runs")),
+        traces=_flag(source, ("traces",), content.get("traces", False)),
+        variants=variants,
+        baseline=baseline,
+        choose=choose,
+        compare=_contrasts(source, (*variants, *choose)),
+        skip=_skipped(source),
+        reads=None if reads is None else one_of("study", reads, PAPER_STUDIES, where=source.place(("reads",))),
+    )
+    _try_every_cell(study, source)
+    return study
+
+
+def _variants(source: Source) -> Iterator[Variant]:
+    shared = {
+        field: _one_value(source, ("trial", field), field, value)
+        for field, value in _fields(source, ("trial",), source.content.get("trial", {})).items()
+    }
+    seen: set[str] = set()
+    for template, given in source.mapping(("variants",), source.content.get("variants", {})).items():
+        where: Where = ("variants", template)
+        spread = {
+            field: list(_values(source, (*where, field), field, value))
+            for field, value in _fields(source, where, given).items()
+        }
+        for slot in re.findall(r"\{(.*?)\}", template):
+            one_of("field", slot, tuple(spread), where=source.place(where))
+        for combination in itertools.product(*spread.values()):
+            labels = {field: label for field, (label, _) in zip(spread, combination, strict=True)}
+            name = re.sub(r"\{(.*?)\}", lambda slot: labels[slot[1]], template)  # noqa: B023  # used at once
+            if name in seen:
+                several = [field for field, values in spread.items() if len(values) > 1]
+                way = f"write {{{several[0]}}} into its name" if several else "give every variant its own name"
+                raise source.fail(where, f"two variants are called {name!r}; {way}")
+            seen.add(name)
+            own = {field: value for field, (_, value) in zip(spread, combination, strict=True)}
+            yield Variant(name, shared | own, template)
+
+
+def _fields(source: Source, where: Where, given: Any) -> dict[str, Any]:
+    found = source.mapping(where, given)
+    source.keys(where, found, FIELDS, "field")
+    return found
+
+
+def _one_value(source: Source, where: Where, field: str, given: Any) -> Value:
+    values = list(_values(source, where, field, given))
+    if len(values) != 1:
+        raise source.fail(where, f"{field} has {len(values)} values; what all variants share has one")
+    return values[0][1]
+
+
+def _values(source: Source, where: Where, field: str, given: Any) -> Iterator[tuple[str, Value]]:
+    """Every value that is meant, each with how a variant's name writes it."""
+    if field in _FLAGS:
+        yield str(given).lower(), _flag(source, where, given)
+    elif field == "norm":
+        yield str(given), str(given)
+    elif isinstance(given, dict) and "of" in given:
+        source.keys(where, given, ("of", "times", "plus"))
+        base = one_of("value to start from", given["of"], _BASES, where=source.place((*where, "of")))
+        times = list(_numbers(source, (*where, "times"), given.get("times", 1)))
+        plus = list(_numbers(source, (*where, "plus"), given.get("plus", 0)))
+        for t, p in itertools.product(times, plus):
+            shown = [f"x{t:g}"] * ("times" in given) + [f"{p:+g}"] * ("plus" in given)
+            yield "".join(shown) or base, Relative(base, t, p)
+    else:
+        for number in _numbers(source, where, given):
+            yield f"{number:g}", number
+
+
+def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
+    """One number, a list, or a range; lists may hold ranges."""
+    if isinstance(given, list) and given:
+        for index, part in enumerate(given):
+            yield from _numbers(source, (*where, index), part)
+    elif isinstance(given, dict):
+        source.keys(where, given, ("from", "to", "step"))
+        if len(given) < 3:
+            raise source.fail(
+                where, f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
+            )
+        first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
+        steps = round((last - first) / step) if step else -1
+        if not 0 <= steps <= 10_000 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
+            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; mend one of the three")
+        # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.
+        yield from (round(first + i * step, 10) for i in range(steps + 1))
+    else:
+        yield source.number(where, given)
+
+
+def _flag(source: Source, where: Where, given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise source.fail(where, f"{where[-1]} is {given!r}; give true or false")
+    return given
+
+
+def _count(source: Source, where: Where, given: Any) -> int | None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+        raise source.fail(where, f"{where[-1]} is {given!r}; give a whole number of at least 1")
+    return given
+
+
+def _published_runs(source: Source) -> dict[str, int]:
+    """One number for all models, or one for some of them."""
+    where: Where = ("published_runs",)
+    given = source.content.get("published_runs", {})
+    if not isinstance(given, dict):
+        given = dict.fromkeys(MODELS, given)
+    source.keys(where, given, MODELS, "model")
+    counts = {model: _count(source, (*where, model), count) for model, count in given.items()}
+    return {model: count for model, count in counts.items() if count is not None}
+
+
+def _choices(source: Source, variants: Mapping[str, Variant]) -> dict[str, tuple[str, ...]]:
+    choices = {}
+    for name, given in source.mapping(("choose",), source.content.get("choose", {})).items():
+        if name in variants:
+            raise source.fail(("choose", name), f"{name!r} is a variant already; give the choice its own name")
+        patterns = source.words(("choose", name), given, None, "baseline")
+        found = [
+            match
+            for index, pattern in enumerate(patterns)
+            for match in _matches(source, ("choose", name, index), pattern, tuple(variants))
+        ]
+        choices[name] = tuple(dict.fromkeys(found))
+    return choices
+
+
+def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
+    lines = source.content.get("compare", [])
+    if not isinstance(lines, list):
+        raise source.fail(("compare",), f"compare is {lines!r}; give a list of lines like 'ts-0.25 - baseline'")
+    contrasts = []
+    for index, line in enumerate(lines):
+        where: Where = ("compare", index)
+        sides = str(line).split(" - ")
+        if len(sides) != 2:
+            raise source.fail(where, f"{line!r} does not name two variants; write it like 'ts-0.25 - baseline'")
+        against = one_of("variant", sides[1].strip(), names, where=source.place(where))
+        first = [name for name in _matches(source, where, sides[0].strip(), names) if name != against]
+        contrasts += [Contrast(name, against) for name in first]
+    return tuple(contrasts)
+
+
+def _matches(source: Source, where: Where, pattern: str, names: tuple[str, ...]) -> list[str]:
+    if "*" not in pattern:
+        return [one_of("variant", pattern, names, where=source.place(where))]
+    found = fnmatch.filter(names, pattern)
+    if not found:
+        raise source.fail(where, f"no variant is like {pattern!r}; there are {', '.join(names[:12])}")
+    return found
+
+
+def _skipped(source: Source) -> dict[tuple[str, str], str]:
+    given = source.content.get("skip", [])
+    if not isinstance(given, list):
+        raise source.fail(("skip",), "give a list of cells, each like {dataset: cs, model: gat, reason: …}")
+    skipped = {}
+    for index, entry in enumerate(given):
+        where: Where = ("skip", index)
+        cell = source.mapping(where, entry)
+        source.keys(where, cell, ("dataset", "model", "reason"))
+        if len(cell) < 3:
+            raise source.fail(where, "a cell that is left out has a dataset, a model and a reason; give all three")
+        dataset = one_of("dataset", cell["dataset"], DATASETS, where=source.place(where))
+        model = one_of("model", cell["model"], MODELS, where=source.place(where))
+        skipped[dataset, model] = source.text((*where, "reason"), cell["reason"])
+    return skipped
+
+
+def _try_every_cell(study: Study, source: Source) -> None:
+    """A value that no trial can have is found now, and not after hours of training."""
+    for dataset, model in itertools.product(study.datasets, study.models):
+        if (dataset, model) in study.skip:
+            continue
+        for variant in study.variants.values():
+            try:
+                variant.trial(dataset, model)
+            except InputError as error:
+                named = str(error).split(" ", 1)[0]  # the message begins with the field
+                shared = (
+                    named in source.content.get("trial", {})
+                    and named not in source.content["variants"][variant.template]
+                )
+                where: Where = ("trial", named) if shared else ("variants", variant.template, named)
+                raise source.fail(where, f"variant {variant.name!r}: {error}") from error

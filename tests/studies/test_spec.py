@@ -1,0 +1,270 @@
+"""Studies as data: every file of the paper loads and says what the paper says; mistakes are named with their place."""
+
+import csv
+import itertools
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sharpen.errors import InputError
+from sharpen.studies import Study, list_studies, load_study, plan
+from sharpen.studies.spec import KEYS, PAPER_STUDIES
+
+MINE = """\
+title: Mine
+datasets: [digits]
+models: [gcn]
+variants:
+  baseline: {lam: 0}
+  ts-{lam}: {lam: [0.25, 0.5]}
+baseline: baseline
+choose:
+  tuned: [baseline, ts-*]
+compare:
+  - tuned - baseline
+"""
+
+
+def published() -> list[dict[str, str]]:
+    with files("sharpen.paper").joinpath("published.csv").open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def hyperparameters() -> dict[tuple[str, str], dict[str, str]]:
+    with files("sharpen.paper").joinpath("hyperparameters.csv").open(encoding="utf-8") as lines:
+        return {(row["dataset"], row["model"]): row for row in csv.DictReader(lines)}
+
+
+def write(folder: Path, text: str, name: str = "mine.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def lams(study: Study) -> list[float]:
+    return [float(str(variant.fields["lam"])) for variant in study.variants.values()]
+
+
+def test_there_is_a_file_for_every_name_and_a_name_for_every_file():
+    names = {path.name for path in files("sharpen.studies").joinpath("paper").iterdir() if path.name.endswith(".yaml")}
+    assert names == {f"{name}.yaml" for name in PAPER_STUDIES}
+
+
+@pytest.mark.parametrize("name", PAPER_STUDIES)
+def test_every_study_of_the_paper_loads_and_says_what_it_is(name):
+    study = load_study(name)
+    assert study.title
+    assert study.about
+    assert study.leaves_open
+    assert study.protocols[:2] == ("paper", "paired")
+    if study.reads is None:
+        assert study.baseline in study.variants
+        assert study.compare
+        assert {contrast.against for contrast in study.compare} == {study.baseline}
+
+
+def test_every_published_number_has_a_study_that_names_it():
+    studies = {study.published: study for study in list_studies() if study.published}
+    rows = published()
+    assert {row["table"] for row in rows} == set(studies)
+    for row in rows:
+        study = studies[row["table"]]
+        assert row["dataset"] in study.datasets
+        if study.reads is None:
+            assert row["model"] in study.models
+            contrasts = [contrast.name for contrast in study.compare]
+            assert row["variant"] in (*study.variants, *study.choose, *contrasts)
+
+
+def test_the_grids_are_the_papers_to_the_last_bit():
+    tenths = [i / 100 for i in range(0, 201, 5)]
+    main, curves = load_study("main"), load_study("lambda-curves")
+    assert lams(main) == tenths
+    assert sorted(lams(curves)) == [-i / 100 for i in range(100, 0, -5)] + tenths
+    assert main.choose["ts-tuned"] == tuple(main.variants)
+    assert "ts-0.25" in main.variants
+    assert len(curves.compare) == 60
+
+
+def test_offsets_move_both_weights_around_the_papers_lambda():
+    study, rows = load_study("offset"), hyperparameters()
+    for dataset, model in itertools.product(study.datasets, study.models):
+        star = float(rows[dataset, model]["lambda_star"])
+        assert ((dataset, model) in study.skip) == (star == 0)
+        for name, delta in (("offset-0.10", -0.10), ("offset+0.05", 0.05), ("ts-tuned", 0.0)):
+            trial = study.variants[name].trial(dataset, model).resolve("s")
+            assert trial.lam == pytest.approx(star + delta, abs=1e-12)
+            assert trial.lam_labeled == pytest.approx(-star + delta, abs=1e-12)
+    assert study.variants["offset+0.05"].trial("cora", "gcn").lam == 1.4  # and not 1.4000000000000001
+
+
+def test_the_retuned_settings_of_the_paper_lie_on_the_grid_but_for_one():
+    study, off = load_study("retune"), []
+    for (dataset, model), row in hyperparameters().items():
+        trials = [study.variants[name].trial(dataset, model) for name in study.choose["retuned"]]
+        assert len(trials) == 25
+        wanted = (float(row["retuned_lr"]), float(row["retuned_dropout"]))
+        if not any((trial.lr, trial.dropout) == pytest.approx(wanted) for trial in trials):
+            off.append((dataset, model))
+    assert off == [("pubmed", "sage")]
+    same = study.variants["lrx1-dropout+0"].trial("cora", "gcn").resolve("s")
+    assert same.id == study.variants["ts-tuned"].trial("cora", "gcn").resolve("s").id
+
+
+def test_the_ablations_change_one_thing():
+    changed = {
+        "labeled-term": ("no-labeled-term", {"lam_labeled": 0.0}),
+        "entropy-order": ("shannon-0.25", {"q": 1.0}),
+        "test-only": ("test-only-0.25", {"sharpen_val": False}),
+        "meta-lambda": ("meta", {"lam": 0.0, "lam_max": 1.0, "lam_labeled": 0.0}),
+    }
+    for name, (variant, change) in changed.items():
+        study = load_study(name)
+        a = vars(study.variants[str(study.baseline)].trial("cora", "gcn").resolve("s"))
+        b = vars(study.variants[variant].trial("cora", "gcn").resolve("s"))
+        assert {key: b[key] for key in a if a[key] != b[key]} == change
+
+
+def test_a_study_of_your_own(tmp_path):
+    study = load_study(write(tmp_path, MINE))
+    assert study.name == "mine"
+    assert list(study.variants) == ["baseline", "ts-0.25", "ts-0.5"]
+    assert study.choose == {"tuned": ("baseline", "ts-0.25", "ts-0.5")}
+    assert [contrast.name for contrast in study.compare] == ["tuned - baseline"]
+    assert load_study(str(tmp_path / "mine.yaml")) == study
+
+
+def test_the_example_of_the_guide_is_a_study(tmp_path):
+    guide = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", guide, flags=re.DOTALL)
+    study = load_study(write(tmp_path, example))
+    assert len(study.variants) == 12
+    assert all(f"`{key}`" in guide for key in KEYS)
+
+
+def test_what_all_variants_share_and_what_depends_on_the_cell(tmp_path):
+    text = MINE.replace(
+        "variants:", "trial: {epochs: 3, lr: 5e-4, dropout: {of: dropout, plus: 0.9}}\nruns: 2\nvariants:"
+    )
+    (cell,) = plan(load_study(write(tmp_path, text)), "paired")
+    trials = [trial for trials in cell.trials.values() for trial in trials]
+    assert len(trials) == 6
+    assert {(trial.epochs, trial.lr, trial.dropout) for trial in trials} == {(3, 0.0005, 0.95)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("models:", "modles:", "line 3: there is no key 'modles'; did you mean 'models'?"),
+        ("[gcn]", "[gnc]", "line 3: there is no model 'gnc'; did you mean 'gcn'?"),
+        ("[digits]", "[didgits]", "line 2: there is no dataset 'didgits'; did you mean 'digits'?"),
+        ("[digits]", "[amazon_ratings]", "did you mean 'amazon-ratings'?"),
+        ("{lam: 0}", "{lamb: 0}", "line 5: there is no field 'lamb'; did you mean 'lam'?"),
+        ("{lam: 0}", "{seed: 0}", "line 5: there is no field 'seed'"),
+        ("{lam: 0}", "{lam: much}", "line 5: lam is 'much'; give a number"),
+        ("{lam: 0}", "{lam: true}", "line 5: lam is True; give a number"),
+        ("{lam: 0}", "{lam: .nan}", "line 5: lam is nan; give a number"),
+        ("{lam: 0}", "{residual: 1}", "line 5: residual is 1; give true or false"),
+        ("{lam: 0}", "{norm: bach}", "variant 'baseline': norm is 'bach'; did you mean 'batch'?"),
+        ("{lam: 0}", "{dropout: 1.5}", "variant 'baseline': dropout is 1.5"),
+        ("{lam: 0}", "{hidden: 2.5}", "variant 'baseline': hidden is 2.5"),
+        ("{lam: 0}", "{lam: {of: lambda_star}}", "the paper gives no lambda_star for digits gcn"),
+        ("{lam: 0}", "{lam: {of: lambda_tsar}}", "did you mean 'lambda_star'?"),
+        ("{lam: 0}", "{lam: {from: 0, to: 1}}", "a range has three keys, not from, to"),
+        ("{lam: 0}", "{lam: {from: 0, to: 1, step: 0.3}}", "steps of 0.3 do not lead from 0 to 1"),
+        ("{lam: 0}", "{lam: {from: 0, to: 1, step: 0}}", "steps of 0 do not lead"),
+        ("{lam: 0}", "{lam: {from: 0, to: 1e9, step: 1.0e-9}}", "do not lead"),
+        ("{lam: 0}", "0.25", "baseline is 0.25; give a mapping"),
+        ("ts-{lam}", "ts", "two variants are called 'ts'; write {lam} into its name"),
+        ("ts-{lam}", "ts-{lma}", "there is no field 'lma'; did you mean 'lam'?"),
+        ("baseline: baseline", "baseline: basline", "line 7: there is no variant 'basline'; did you mean 'baseline'?"),
+        ("baseline: baseline\n", "", "the key 'baseline' is missing"),
+        ("[baseline, ts-*]", "[baseline, st-*]", "line 9: no variant is like 'st-*'"),
+        ("  tuned:", "  baseline:", "'baseline' is a variant already"),
+        ("- tuned - baseline", "- tuned", "line 11: 'tuned' does not name two variants"),
+        ("- tuned - baseline", "- tune - baseline", "line 11: there is no variant 'tune'; did you mean 'tuned'?"),
+        ("title: Mine", "title: [1]", "line 1: title is [1]; give a text"),
+        ("title: Mine", "title: Mine\ntitle: Mine", "line 2: 'title' stands on line 1 already"),
+        ("title: Mine", "title: Mine\nruns: 0", "line 2: runs is 0"),
+        ("title: Mine", "title: Mine\ntraces: 3", "line 2: traces is 3"),
+        ("title: Mine", "title: Mine\nprotocols: [pared]", "did you mean 'paired'?"),
+        ("title: Mine", "title: Mine\nskip: [{dataset: digits}]", "a dataset, a model and a reason"),
+        ("title: Mine", "title: Mine\nreads: mian", "did you mean 'main'?"),
+        (
+            "title: Mine",
+            "title: Mine\npublished: mian",
+            "line 2: there is no published table 'mian'; did you mean 'main'?",
+        ),
+        (
+            "title: Mine",
+            "title: Mine\npublished_runs: {mpl: 5}",
+            "line 2: there is no model 'mpl'; did you mean 'mlp'?",
+        ),
+        ("title: Mine", "title: Mine\npublished_runs: 0", "line 2: mlp is 0; give a whole number"),
+        ("title: Mine", "title: Mine\ntrial: {dropout: 1.5}", "line 2: variant 'baseline': dropout is 1.5"),
+        ("{lam: [0.25, 0.5]}", "{lam: [0.25, 0.5], dropout: 1.5}", "line 6: variant 'ts-0.25': dropout is 1.5"),
+        ("[gcn]", "[gcn, gcn]", "'gcn' stands in models twice"),
+        ("[gcn]", "[]", "models is []; give a list of names"),
+        ("[gcn]", "{gcn", "line 4: this is not YAML"),
+        (MINE, "- a\n- b\n", "a study is a mapping of keys"),
+        (MINE, "", "a study is a mapping of keys"),
+        (MINE, "title: &a [*a]\n", "nested more than 20 deep"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_a_way_out(tmp_path, old, new, message):
+    assert old in MINE
+    path = write(tmp_path, MINE.replace(old, new, 1))
+    with pytest.raises(InputError) as error:
+        load_study(path)
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_files_that_are_no_text_or_not_there_are_named(tmp_path):
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00title")
+    with pytest.raises(InputError, match="not a text in UTF-8"):
+        load_study(tmp_path / "binary.yaml")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_study(tmp_path / "absent.yaml")
+    with pytest.raises(InputError, match="did you mean 'entropy-order'"):
+        load_study("entropy_order")
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["gcn", "lam", "of"])
+)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["lam", "of", "from", "to", "step", "times", "gcn", "x"]) | scalars, inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(key=st.sampled_from(KEYS), value=values)
+def test_whatever_stands_in_a_file_it_is_a_study_or_a_named_mistake(tmp_path, key, value):
+    content = yaml.safe_load(MINE) | {key: value}
+    path = write(tmp_path, yaml.safe_dump(content))
+    try:
+        load_study(path)
+    except InputError as error:
+        message = str(error)
+    else:
+        message = str(path)
+    assert str(path) in message
