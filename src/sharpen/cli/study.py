@@ -49,6 +49,9 @@ Data = Annotated[
 StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")]
 Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
+On = Annotated[
+    str, typer.Option(help="here; ray (the cluster of $RAY_ADDRESS, else one on this machine); or ray://HOST:PORT.")
+]
 
 
 @study.command("list")
@@ -74,6 +77,7 @@ def run(
     protocol: Protocol = "paper",
     datasets: Datasets = "",
     models: Models = "",
+    on: On = "here",
     device: Device = "auto",
     precision: Precision = "float32",
     max_epochs: MaxEpochs = None,
@@ -101,6 +105,7 @@ def run(
             studies,
             Store(store),
             protocol=protocol,
+            on=on,
             device=device,
             precision=precision,
             datasets=_words(datasets),
@@ -201,20 +206,20 @@ def _words(text: str) -> list[str] | None:
 
 @contextmanager
 def _ending_gently() -> Iterator[threading.Event]:
-    """The first Ctrl-C asks to end after the population in flight; the second ends at once."""
+    """The first Ctrl-C asks to end after what is in flight; the second ends at once."""
     stop = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        typer.echo("Ending after the population in flight; Ctrl-C again ends at once.", err=True)
+        typer.echo("Ending after what is in flight; Ctrl-C again ends at once.", err=True)
 
     before = signal.signal(signal.SIGINT, ask)
     try:
         yield stop
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted; the population in flight is lost. To go on:\n  {_this_command()}", err=True)
+        typer.echo(f"Interrupted; what was in flight is lost. To go on:\n  {_this_command()}", err=True)
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGINT, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import platform
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -38,7 +38,7 @@ def train(
     splits: Mapping[str, Split] | Sequence[Split] | None = None,
     device: str = "auto",
     precision: str = "float32",
-    progress: bool = True,
+    progress: bool | Callable[[int], None] = True,
     keep_weights: bool = False,
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
@@ -53,7 +53,8 @@ def train(
         splits: For a graph of your own: its splits, by name or in a list. Those whose name describes a draw need not be given.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         precision: ``float32``; ``tf32``, faster on recent GPUs; ``float64``, for checks.
-        progress: Whether to draw a progress bar on a terminal.
+        progress: Whether to draw a progress bar on a terminal; or a function that is told how many epochs of single members are
+            newly done.
         keep_weights: Whether records hold the weights of the chosen epoch, by name, as :class:`sharpen.models.Network` takes them.
 
     >>> from sharpen import Graph, Trial
