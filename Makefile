@@ -1,5 +1,7 @@
 # `make run`   set everything up, then compare sharpened with plain training on a graph that ships with scikit-learn
 # `make test`  set everything up, then lint, type-check and test
+# `make docs`  make these documents into a site, with the reference: site/index.html
+# `make results` make every table, figure and number of results/ and docs/findings.md anew from results/store
 # `make clean` forget the virtual environment and all outputs
 
 PYTHON ?= python3
@@ -7,19 +9,36 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test lint setup clean
+.PHONY: run test lint docs results setup browser clean
 .DEFAULT_GOAL := run
 
 run: $(READY)
 	$(BIN)/sharpen compare digits
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -q
+
+# Pages are tested in Chromium: installed where it is missing and may be, else those tests are skipped by name.
+browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1 \
+		|| { apt-get update -q >/dev/null 2>&1 && apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core >/dev/null 2>&1; }; \
+	fi || echo "no Chromium could be installed: tests of pages in a browser are skipped"
+
+docs: $(READY)
+	$(BIN)/python docs/build.py site
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Benchmark graphs beside the clone say which cells lack data and which were only not run.
+results: $(READY)
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures \
+		--findings docs/findings.md
 
 setup: $(READY)
 
@@ -32,4 +51,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) sharpen-out .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) sharpen-out site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

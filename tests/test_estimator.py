@@ -50,7 +50,7 @@ def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> N
     assert set(report["expected"]["after"]) == {"accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"}
     assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
     assert report["labels"] == {"left": 8, "right": 8}
-    assert len(report["candidates"]) == 16  # each as it is, and smoothed
+    assert len(report["candidates"]) == 24  # each as it is, smoothed, and spread
 
 
 def test_parameters_clone_and_pickle(fitted: NodeClassifier) -> None:
@@ -106,7 +106,11 @@ def test_labels_behind_the_test_mask_are_scored_and_not_learnt() -> None:
 
 def test_one_run_decides_without_an_ensemble() -> None:
     one = NodeClassifier(model="gcn", lam=0.25, balance=0.0, ensemble=False, **SMALL).fit(two_camps())
-    assert sum(len(group.weights) for group in one._fitted.voters) == 1
+    assert sum(len(group.weights) for group in one._fitted.jury.voters) == 1
+    assert one.report_["chosen"][0]["members"] == 1
+    unlabeled = one.predict_proba(two_camps())[16:]
+    # It is as sure as the folds were found to be right, not as sure as it was trained to be.
+    assert unlabeled.max(1).mean() == pytest.approx(one.report_["expected"]["after"]["accuracy"], abs=0.2)
 
 
 def test_save_and_load_in_a_new_process_to_the_last_bit(fitted: NodeClassifier, tmp_path: Path) -> None:
@@ -122,6 +126,62 @@ def test_save_and_load_in_a_new_process_to_the_last_bit(fitted: NodeClassifier, 
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     assert np.array_equal(np.load(tmp_path / "p.npy"), fitted.predict_proba(graph))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.npz", "model.safetensors", "p.npy"]
+
+
+def two_rings(nodes: int = 60, seed: int = 0) -> Graph:
+    """Two rings, each of one class; features are noise, and only labels that travel far along the rings tell them apart."""
+    rng = np.random.default_rng(seed)
+    ring = np.arange(nodes)
+    source = np.concatenate([ring, ring + nodes])
+    target = np.concatenate([(ring + 1) % nodes, (ring + 1) % nodes + nodes])
+    y = np.repeat([0, 1], nodes)
+    return Graph(rng.normal(size=(2 * nodes, 4)), np.stack([source, target]), y, ["inner", "outer"])
+
+
+def some_labels(graph: Graph) -> list[str | None]:
+    return [graph.class_names[c] if node % 5 == 0 else None for node, c in enumerate(graph.y.tolist())]
+
+
+@pytest.fixture(scope="module")
+def spreading() -> NodeClassifier:
+    graph = two_rings()
+    return NodeClassifier(model=["gcn", "mlp"], lam=0.25, balance=0.0, **SMALL).fit(graph, some_labels(graph))
+
+
+def test_labels_are_spread_where_that_is_best(spreading: NodeClassifier) -> None:
+    graph = two_rings()
+    assert {chosen["after"] for chosen in spreading.report_["chosen"]} == {"spread"}
+    assert spreading.score(graph) > 0.95
+    assert spreading.report_["expected"]["after"]["accuracy"] > 0.9
+    # On the same graph the labels of the fit are remembered; those that the graph holds are not looked at.
+    bare = Graph(graph.x, graph.edge_index)
+    assert np.array_equal(spreading.predict_proba(bare), spreading.predict_proba(graph))
+    assert np.array_equal(spreading.predict_proba(bare, some_labels(graph)), spreading.predict_proba(graph))
+    assert not spreading.lacks_labels(bare)
+
+
+def test_a_spreading_model_labels_other_graphs_with_and_without_labels(spreading: NodeClassifier) -> None:
+    other = two_rings(nodes=50, seed=1)
+    assert spreading.lacks_labels(other)
+    assert not spreading.lacks_labels(other, some_labels(other))
+    p = spreading.predict_proba(other)
+    assert np.isfinite(p).all()
+    assert p.sum(1) == pytest.approx(1)
+    with_labels = spreading.predict(other, some_labels(other))
+    truth = np.array(["inner", "outer"])[other.y.numpy()]
+    assert (with_labels == truth).mean() > 0.95 > (spreading.predict(other) == truth).mean()
+    with pytest.raises(InputError, match="y has 3 labels, but the graph has 100 nodes"):
+        spreading.predict(other, ["inner", None, None])
+
+
+def test_a_spreading_model_is_saved_whole(spreading: NodeClassifier, tmp_path: Path) -> None:
+    spreading.save(tmp_path / "m.safetensors")
+    again = NodeClassifier.load(tmp_path / "m.safetensors")
+    for graph in (two_rings(), two_rings(50, seed=1)):
+        assert np.array_equal(again.predict_proba(graph), spreading.predict_proba(graph))
+    again.save(tmp_path / "again.safetensors")
+    names = [set(load_file(tmp_path / f"{name}.safetensors")) for name in ("m", "again")]
+    assert names[0] == names[1]
 
 
 def test_a_module_is_saved_without_its_code(tmp_path: Path) -> None:
@@ -163,6 +223,7 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         ({"hidden": 0}, None, "hidden is 0"),
         ({"metric": "f1"}, None, "metric is 'f1'"),
         ({"budget": 0}, None, "budget is 0"),
+        ({"class_weight": "heavy"}, None, "class_weight is 'heavy'; give 'balanced'"),
         ({}, [None] * 40, "no node has a label"),
         ({}, ["a"] * 40, "all 40 labels are 'a'"),
         ({}, ["a", "b"] + [None] * 38, "at least 3 labeled nodes"),

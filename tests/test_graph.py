@@ -224,6 +224,7 @@ def test_fingerprint_is_of_the_content_only() -> None:
         {"x": np.eye(4)[[1, 0, 2, 3]]},
         {"edge_index": [[0, 1], [1, 2]]},
         {"edge_index": [PATH[1], PATH[0]]},
+        {"edge_weight": [1, 1, 2]},
         {"y": [0, 1, 1, -1]},
         {"class_names": ["0", "one"]},
         {"class_names": ["0", "1", "2"]},
@@ -349,15 +350,72 @@ def test_from_networkx_names_what_is_wrong() -> None:
         Graph.from_networkx(g, x=np.eye(3), class_names=["cat"])
 
 
-def test_from_scipy_reads_weights_as_edges_but_not_zeros() -> None:
-    adjacency = scipy.sparse.coo_array(([0.5, 0.0, -1.0, 2.0, -2.0], ([0, 1, 2, 1, 1], [1, 2, 0, 1, 1])), shape=(3, 3))
-    assert Graph.from_scipy(adjacency, np.eye(3)).edge_index.tolist() == [[0, 2], [1, 0]]
+def test_from_scipy_reads_weights_but_not_zeros() -> None:
+    adjacency = scipy.sparse.coo_array(([0.5, 0.0, 1.5, 2.0, -2.0], ([0, 1, 2, 1, 1], [1, 2, 0, 1, 1])), shape=(3, 3))
+    graph = Graph.from_scipy(adjacency, np.eye(3))
+    assert graph.edge_index.tolist() == [[0, 2], [1, 0]]
+    assert graph.edge_weight.tolist() == [0.5, 1.5]
+    assert Graph.from_scipy(scipy.sparse.csr_array(adjacency) != 0, np.eye(3)).edge_weight is None
+    with pytest.raises(InputError, match=r"edge_weight\[0\] is -0.5; give a finite number above 0"):
+        Graph.from_scipy(-adjacency, np.eye(3))
     cancelling = scipy.sparse.csr_array(([1, -1, 1], [1, 1, 2], [0, 3, 3, 3]), shape=(3, 3))
     assert Graph.from_scipy(cancelling, np.eye(3)).edge_index.tolist() == [[0], [2]]
     with pytest.raises(InputError, match=r"shape \(3, 3\), but x has 4 rows; give"):
         Graph.from_scipy(adjacency, np.eye(4).tolist())
     with pytest.raises(InputError, match="ndarray, not a SciPy sparse matrix; wrap"):
         Graph.from_scipy(np.eye(3), np.eye(3))  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------------------------------------- weights
+
+
+def weighted() -> Graph:
+    """A square with a diagonal, given one way; the diagonal twice and both ways, one self-loop."""
+    edges = [[0, 1, 2, 3, 0, 0, 2, 1], [1, 2, 3, 0, 2, 2, 0, 1]]
+    return Graph(x=np.eye(4), edge_index=edges, edge_weight=[1, 2, 3, 4, 0.25, 0.5, 5, 7])
+
+
+def test_weights_follow_their_edges_and_add_up() -> None:
+    graph = weighted()
+    assert graph.edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 3], [1, 2, 1, 2, 0, 3, 0]]
+    assert graph.edge_weight.tolist() == [1, 0.75, 7, 2, 5, 3, 4]
+    assert repr(graph) == "Graph('graph', nodes=4, edges=7 weighted, features=4, classes=0)"
+
+
+def test_weighted_messages_go_both_ways_with_one_self_loop() -> None:
+    expected = np.array([[1, 1, 5, 4], [1, 7, 2, 0], [5, 2, 1, 3], [4, 0, 3, 1]], dtype=float)
+    assert weighted().adjacency.to_scipy().toarray().tolist() == expected.tolist()
+    plain = dataclasses.replace(weighted(), edge_weight=None).adjacency
+    assert plain.weight is None
+    assert plain.col.equal(weighted().adjacency.col)
+    assert plain.rowptr.equal(weighted().adjacency.rowptr)
+
+
+def test_weights_of_one_are_no_weights() -> None:
+    plain = Graph(x=np.eye(4), edge_index=PATH)
+    ones = Graph(x=np.eye(4), edge_index=PATH, edge_weight=torch.ones(3))
+    assert ones.edge_weight is None
+    assert ones.fingerprint == plain.fingerprint
+
+
+def test_weights_survive_every_conversion() -> None:
+    graph = weighted()
+    for again in (
+        Graph.from_pyg(graph.to_pyg()),
+        Graph.from_scipy(*graph.to_scipy()),
+        Graph.from_networkx(graph.to_networkx(), label=None),
+        pickle.loads(pickle.dumps(graph)),
+        dataclasses.replace(graph),
+    ):
+        assert again.fingerprint == graph.fingerprint
+    both = networkx.Graph()
+    both.add_weighted_edges_from([(0, 1, 2.0), (1, 1, 3.0)])
+    both.add_edge(0, 2)
+    graph = Graph.from_networkx(both, x=np.eye(3))
+    assert graph.edge_index.tolist() == [[0, 0, 1, 1, 2], [1, 2, 0, 1, 0]]
+    assert graph.edge_weight.tolist() == [2, 1, 2, 3, 1]
+    assert Graph.from_networkx(graph.to_networkx(), label=None).fingerprint == graph.fingerprint
+    assert Graph.from_networkx(both, x=np.eye(3), weight=None).edge_weight is None
 
 
 # ---------------------------------------------------------------------------------------------------------- errors
@@ -385,6 +443,11 @@ def test_from_scipy_reads_weights_as_edges_but_not_zeros() -> None:
         ({"edge_index": [[0, 1], [1]]}, r"edge_index is not rectangular .* give integers"),
         ({"edge_index": [[0, 1], [1, 4]]}, r"edge_index\[:, 1\] is \(1, 4\), but x has 4 rows; number .* 0 to 3"),
         ({"edge_index": [[0, 1, -1], [1, 2, 0]]}, r"edge_index\[:, 2\] is \(-1, 0\), .* number"),
+        ({"edge_weight": [1, 2]}, r"edge_weight has shape \(2,\), but edge_index holds 3 edges; give one"),
+        ({"edge_weight": [1, 0, 2]}, r"edge_weight\[1\] is 0; give a finite number above 0"),
+        ({"edge_weight": [1, 2, -0.5]}, r"edge_weight\[2\] is -0.5; give a finite number above 0"),
+        ({"edge_weight": [1, np.nan, 2]}, r"edge_weight\[1\] is nan; give a finite number above 0"),
+        ({"edge_weight": ["a", "b", "c"]}, r"edge_weight does not hold numbers .* give one number above 0 per edge"),
         ({"y": [0, 1, 0]}, r"y has shape \(3,\), but x has 4 rows; give one class per node"),
         ({"y": [0.0, 1.0, 0.0, 1.0]}, r"y holds float64 values; give integers"),
         ({"y": torch.eye(4)}, r"y holds torch.float32 values; give integers"),

@@ -31,13 +31,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
 
     Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (model, λ, balance) is
-    trained on the same folds; the best by held-out labels vote together, and temperatures fitted on held-out labels make their
+    trained on the same folds and judged as it is, with its predictions smoothed over the graph, and with known labels spread
+    along with them; the best by held-out labels vote together, and temperatures fitted on held-out labels make their
     probabilities believable. ``report_`` says how well that works on labels that had no part in it, and what it would be
     without sharpening and without the graph.
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
     NetworkX graph (features in ``x``, labels in ``label``), or a pair of features and adjacency matrix. Labels may be of any
-    type; None, NaN and −1 are unknown.
+    type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE, smoothing and spreading use them; GAT learns its
+    own.
 
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
@@ -47,13 +49,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         balance: ``auto`` (none, and as much as λ), a number, or several.
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
         metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
-        ensemble: Whether the best candidates and all their folds vote together; otherwise one run decides.
+        ensemble: Whether the best candidates and all their folds vote together; otherwise one run on all labels decides.
+        class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         seed: Of folds, first weights and dropout.
-        progress: Is given a line of text now and then, such as ``print``.
+        progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON), ``curves_`` (traces of the runs that were
+    chosen, and of the same model without sharpening).
 
     >>> import networkx
     >>> club = networkx.karate_club_graph()
@@ -75,6 +79,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         budget: float = DEFAULT_BUDGET,
         metric: str = "accuracy",
         ensemble: bool = True,
+        class_weight: str | None = None,
         layers: int = 2,
         hidden: int = 64,
         dropout: float = 0.5,
@@ -95,6 +100,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.budget = budget
         self.metric = metric
         self.ensemble = ensemble
+        self.class_weight = class_weight
         self.layers = layers
         self.hidden = hidden
         self.dropout = dropout
@@ -138,16 +144,35 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
+        self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         return self
 
-    def predict_proba(self, graph: Any) -> np.ndarray:
-        """Calibrated probabilities [N, C] of all nodes of the same, a grown, or another graph with the same features."""
-        return self._checked().probabilities(convert(graph)[0], self._backbone())
+    def predict_proba(self, graph: Any, y: Any = None) -> np.ndarray:
+        """Calibrated probabilities [N, C] of all nodes of the same, a grown, or another graph with the same features.
 
-    def predict(self, graph: Any) -> np.ndarray:
-        """The most probable class of each node, one of ``classes_``."""
-        return self.classes_[self.predict_proba(graph).argmax(1)]
+        Args:
+            graph: To label. Labels in it are not looked at.
+            y: Labels that are known, for models that spread them; None where unknown. None: on the graph that it was fitted on,
+                those that it was fitted on; on any other, none.
+        """
+        fitted, data = self._checked(), convert(graph)[0]
+        known = None if y is None else self._known(y, data.num_nodes)
+        return fitted.probabilities(data, self._backbone(), known)
+
+    def predict(self, graph: Any, y: Any = None) -> np.ndarray:
+        """The most probable class of each node, one of ``classes_``; arguments as for :meth:`predict_proba`."""
+        return self.classes_[self.predict_proba(graph, y).argmax(1)]
+
+    def lacks_labels(self, graph: Any, y: Any = None) -> bool:
+        """Whether the model would spread known labels but knows none of this graph's, and so has to do without.
+
+        Args:
+            graph, y: As for :meth:`predict_proba`.
+        """
+        fitted, data = self._checked(), convert(graph)[0]
+        known = fitted.known_of(data) if y is None else self._known(y, data.num_nodes)
+        return fitted.jury.spreads and not (known >= 0).any()
 
     def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the nodes whose label is known; of a PyG ``Data`` with a ``test_mask``, on those in it."""
@@ -212,7 +237,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
-        classifier._fitted, classifier.report_ = fitted, fitted.report
+        classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
@@ -221,9 +246,18 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("this NodeClassifier has learnt nothing yet; call fit first")
         return self._fitted
 
+    def _known(self, y: Any, num_nodes: int) -> np.ndarray:
+        known = encode_labels(y, self.classes_)[0]
+        if len(known) != num_nodes:
+            raise InputError(f"y has {len(known)} labels, but the graph has {num_nodes} nodes; give one for each node")
+        return known
+
     def _backbone(self) -> Backbone:
+        if self.class_weight not in (None, "balanced"):
+            raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
+        balanced = self.class_weight == "balanced"
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
-            return ModuleBackbone(self.model, settings, self.device)
-        return PopulationBackbone(settings, self.device)
+            return ModuleBackbone(self.model, settings, self.device, balanced)
+        return PopulationBackbone(settings, self.device, balanced, progress=self.progress is not None)

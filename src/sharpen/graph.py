@@ -3,7 +3,8 @@ r"""A graph whose nodes are to be labeled: features, edges, labels, and the patt
 .. math:: G = (X, E, y), \qquad X \in \mathbb{R}^{N \times F},\; E \subseteq V \times V,\; y_i \in \{-1, \dots, C - 1\}
 
 where :math:`y_i = -1` says that the class of node i is unknown. Convolutions do not see :math:`E` itself but its
-message-passing pattern :math:`E \cup E^\top`, with exactly one self-loop per node: :attr:`Graph.adjacency`.
+message-passing pattern :math:`E \cup E^\top`, with exactly one self-loop per node: :attr:`Graph.adjacency`. Edges may have
+weights above 0: the more, the more of a message comes through.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Adjacency:
         rowptr: int32, ``[num_nodes + 1]``.
         col: int32, ``[nnz]``.
         num_nodes: The number of rows.
+        weight: float64, ``[nnz]``, symmetric as well; None: all messages count the same.
 
     >>> graph = Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]])
     >>> graph.adjacency.rowptr.tolist(), graph.adjacency.col.tolist()
@@ -51,6 +53,7 @@ class Adjacency:
     rowptr: Tensor
     col: Tensor
     num_nodes: int
+    weight: Tensor | None = None
 
     @property
     def nnz(self) -> int:
@@ -70,13 +73,13 @@ class Adjacency:
         return self.rowptr[1:] - self.rowptr[:-1]
 
     def to_scipy(self) -> scipy.sparse.csr_array:
-        """The pattern as a SciPy matrix of ones (float32).
+        """The pattern as a SciPy matrix: of its weights (float64), or of ones (float32) if it has none.
 
         >>> Graph(x=torch.eye(2), edge_index=[[0], [1]]).adjacency.to_scipy().toarray().tolist()
         [[1.0, 1.0], [1.0, 1.0]]
         """
-        ones = np.ones(self.nnz, dtype=np.float32)
-        parts: Any = (ones, self.col.cpu().numpy().copy(), self.rowptr.cpu().numpy().copy())
+        value = np.ones(self.nnz, dtype=np.float32) if self.weight is None else self.weight.numpy().copy()
+        parts: Any = (value, self.col.cpu().numpy().copy(), self.rowptr.cpu().numpy().copy())
         return scipy.sparse.csr_array(parts, shape=(self.num_nodes, self.num_nodes))
 
     def __repr__(self) -> str:
@@ -98,6 +101,8 @@ class Graph:
         y: The class of each node, -1 for unknown. None: all unknown.
         class_names: One name per class. None: ``"0"`` to ``str(y.max())``.
         name: What to call the graph in tables; no part of its identity.
+        edge_weight: ``[E]`` numbers above 0, in the order of ``edge_index``. Kept as float64; the weights of an edge that is
+            given several times add up. None, or all 1: edges count the same.
 
     >>> graph = Graph(x=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], edge_index=[[0, 1, 1], [1, 2, 2]], y=[0, 1, -1])
     >>> graph
@@ -114,6 +119,7 @@ class Graph:
     y: Tensor
     class_names: tuple[str, ...]
     name: str = "graph"
+    edge_weight: Tensor | None = None
 
     def __init__(
         self,
@@ -122,13 +128,16 @@ class Graph:
         y: Array | None = None,
         class_names: Iterable[str] | None = None,
         name: str = "graph",
+        edge_weight: Array | None = None,
     ) -> None:
         features = _features(x)
         num_nodes = features.shape[0]
         labels = torch.full((num_nodes,), -1) if y is None else _labels(y, num_nodes)
+        edges, weight = _edges(edge_index, edge_weight, num_nodes)
         fields = {
             "x": features,
-            "edge_index": _edges(edge_index, num_nodes),
+            "edge_index": edges,
+            "edge_weight": weight,
             "y": labels,
             "class_names": _class_names(class_names, labels),
             "name": str(name),
@@ -138,8 +147,9 @@ class Graph:
 
     def __repr__(self) -> str:
         sparse = " sparse" if self.is_sparse else ""
+        weighted = "" if self.edge_weight is None else " weighted"
         return (
-            f"Graph({self.name!r}, nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"Graph({self.name!r}, nodes={self.num_nodes}, edges={self.num_edges}{weighted}, "
             f"features={self.num_features}{sparse}, classes={self.num_classes})"
         )
 
@@ -192,8 +202,12 @@ class Graph:
     def adjacency(self) -> Adjacency:
         """The edges in both directions, with exactly one self-loop per node; computed once.
 
+        Of two directions with different weights the larger counts. A self-loop weighs 1 where none is given.
+
         >>> Graph(x=torch.eye(2), edge_index=[[0, 0], [0, 1]]).adjacency.to_scipy().toarray().tolist()
         [[1.0, 1.0], [1.0, 1.0]]
+        >>> Graph(x=torch.eye(2), edge_index=[[0, 1], [1, 0]], edge_weight=[3, 5]).adjacency.to_scipy().toarray().tolist()
+        [[1.0, 5.0], [5.0, 1.0]]
         """
         limit = torch.iinfo(torch.int32).max
         if 2 * self.num_edges + self.num_nodes > limit:
@@ -201,19 +215,35 @@ class Graph:
                 f"edge_index holds {self.num_edges} edges, but a pattern of at most {limit} messages can be indexed; "
                 f"give a subgraph"
             )
-        edges = _edge_matrix(self.edge_index, self.num_nodes, np.int8)
-        loops = scipy.sparse.eye_array(self.num_nodes, dtype=np.int8, format="csr")
-        pattern = scipy.sparse.csr_array(edges + edges.T.tocsr() + loops)  # entries of 1 to 3: nothing cancels
+        if self.edge_weight is None:
+            edges = self._edge_matrix(np.int8)
+            loops = scipy.sparse.eye_array(self.num_nodes, dtype=np.int8, format="csr")
+            pattern = scipy.sparse.csr_array(edges + edges.T.tocsr() + loops)  # entries of 1 to 3: nothing cancels
+        else:
+            edges = self._edge_matrix(np.float64)
+            without = scipy.sparse.diags_array((edges.diagonal() == 0).astype(np.float64), format="csr")
+            pattern = scipy.sparse.csr_array(edges.maximum(edges.T.tocsr()) + without)
+            pattern.eliminate_zeros()  # loops that are not missing
         pattern.sort_indices()
         return Adjacency(
             rowptr=torch.from_numpy(pattern.indptr.astype(np.int32)),
             col=torch.from_numpy(pattern.indices.astype(np.int32)),
             num_nodes=self.num_nodes,
+            weight=None if self.edge_weight is None else torch.from_numpy(pattern.data),
         )
+
+    def _edge_matrix(self, dtype: type[np.generic]) -> scipy.sparse.csr_array:
+        """The edges as given, one entry each: its weight, or 1."""
+        source, target = self.edge_index.numpy()  # already sorted by source: no sort is needed to compress
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=self.num_nodes))])
+        index = np.int32 if max(self.num_nodes, source.size) <= np.iinfo(np.int32).max else np.int64
+        weight = np.ones(source.size) if self.edge_weight is None else self.edge_weight.numpy()
+        parts: Any = (weight.astype(dtype), target.astype(index), indptr.astype(index))
+        return scipy.sparse.csr_array(parts, shape=(self.num_nodes, self.num_nodes))
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content: features, edges, labels and class names; not of the name, nor of how x is stored.
+        """SHA-256 of the content: features, edges, weights, labels and class names; not of the name, nor of how x is stored.
 
         >>> dense = Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]], name="dense")
         >>> sparse = Graph(x=scipy.sparse.eye_array(3), edge_index=[[1, 0], [2, 1]], name="sparse")
@@ -238,15 +268,18 @@ class Graph:
         for name in self.class_names:
             encoded = name.encode()
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
+        if self.edge_weight is not None:
+            add(self.edge_weight.numpy(), "<f8")
         return digest.hexdigest()
 
     @classmethod
     def from_pyg(
         cls, data: torch_geometric.data.Data, class_names: Iterable[str] | None = None, name: str = "graph"
     ) -> Graph:
-        """A graph from PyG's ``Data``: its ``x``, ``edge_index`` and, where present, ``y`` (``[N]`` or ``[N, 1]``).
+        """A graph from PyG's ``Data``: its ``x``, ``edge_index`` and, where present, ``y`` (``[N]`` or ``[N, 1]``) and
+        ``edge_weight``.
 
-        Edge weights are not kept. For the masks of ``data``, see :func:`sharpen.splits.from_masks`.
+        For the masks of ``data``, see :func:`sharpen.splits.from_masks`.
 
         >>> from torch_geometric.data import Data
         >>> Graph.from_pyg(Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]])), name="path")
@@ -271,17 +304,24 @@ class Graph:
         y = data.y
         if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:
             y = y[:, 0]
-        return cls(x=data.x, edge_index=data.edge_index, y=y, class_names=class_names, name=name)
+        weight = getattr(data, "edge_weight", None)
+        if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
+            weight = weight[:, 0]
+        return cls(data.x, data.edge_index, y, class_names, name, weight)
 
     def to_pyg(self) -> torch_geometric.data.Data:
-        """The graph as PyG's ``Data(x, edge_index, y)``, a copy; sparse features stay ``torch.sparse_csr``.
+        """The graph as PyG's ``Data(x, edge_index, y)``, a copy; sparse features stay ``torch.sparse_csr``. Weights, if any, are
+        its ``edge_weight``, in float32 as PyG's layers want them.
 
         >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).to_pyg()
         Data(x=[3, 3], edge_index=[2, 1], y=[3])
         """
         from torch_geometric.data import Data
 
-        return Data(x=self.x.clone(), edge_index=self.edge_index.clone(), y=self.y.clone())
+        data = Data(x=self.x.clone(), edge_index=self.edge_index.clone(), y=self.y.clone())
+        if self.edge_weight is not None:
+            data.edge_weight = self.edge_weight.float()
+        return data
 
     @classmethod
     def from_networkx(
@@ -292,38 +332,47 @@ class Graph:
         x: Array | Sparse | None = None,
         class_names: Iterable[str] | None = None,
         name: str = "graph",
+        weight: str | None = "weight",
     ) -> Graph:
         """A graph from NetworkX; node ``i`` is the ``i``-th that ``graph.nodes`` yields.
 
         Args:
-            graph: Any NetworkX graph. Undirected edges give both directions; parallel ones and weights are dropped.
+            graph: Any NetworkX graph. Undirected edges give both directions; the weights of parallel ones add up.
             features: The node attribute that holds a node's features, one number or several; not read if x is given.
             label: The node attribute that holds a node's class, of any type; a node without it, or with None, NaN or
                 -1, is of unknown class. None: so are all nodes.
             x: Features in the order of ``graph.nodes``, for nodes that carry none.
             class_names: The classes in order. None: the values found, sorted (as numbers where all are whole numbers).
             name: As for :class:`Graph`.
+            weight: The edge attribute that holds an edge's weight, 1 where it is missing. None: weights are not read.
 
         >>> import networkx
         >>> karate = networkx.karate_club_graph()
         >>> graph = Graph.from_networkx(karate, label="club", x=torch.eye(34))
         >>> graph, graph.class_names
-        (Graph('graph', nodes=34, edges=156, features=34, classes=2), ('Mr. Hi', 'Officer'))
+        (Graph('graph', nodes=34, edges=156 weighted, features=34, classes=2), ('Mr. Hi', 'Officer'))
         """
         nodes = list(graph.nodes)
         position = {node: i for i, node in enumerate(nodes)}
-        ends = [(position[edge[0]], position[edge[1]]) for edge in graph.edges()]
+        ends, weights = [], []
+        for one, other, attributes in graph.edges(data=True):
+            ends.append((position[one], position[other]))
+            weights.append(attributes.get(weight) if weight is not None else None)
         edge_index = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        given = any(value is not None for value in weights)
+        edge_weight = np.array([1 if value is None else value for value in weights]) if given else None
         if not graph.is_directed():
-            edge_index = np.concatenate([edge_index, edge_index[::-1]], axis=1)
+            back = edge_index[0] != edge_index[1]
+            edge_index = np.concatenate([edge_index, edge_index[::-1, back]], axis=1)
+            edge_weight = None if edge_weight is None else np.concatenate([edge_weight, edge_weight[back]])
         if x is None:
             x = _node_features(graph, features)
         values = [None if label is None else graph.nodes[node].get(label) for node in nodes]
         y, names = _encode(values, class_names)
-        return cls(x=x, edge_index=edge_index, y=y, class_names=names, name=name)
+        return cls(x, edge_index, y, names, name, edge_weight)
 
     def to_networkx(self, features: str | None = "x", label: str | None = "label") -> networkx.Graph:
-        """The graph in NetworkX, undirected if every edge has its reverse; nodes are ``0`` to ``N - 1``.
+        """The graph in NetworkX, undirected if every edge has its reverse (of the same weight); nodes are ``0`` to ``N - 1``.
 
         Args:
             features: The node attribute for a node's features: a NumPy row, or a SciPy ``[1, F]`` row when they are
@@ -336,11 +385,16 @@ class Graph:
         """
         import networkx
 
-        edges = _edge_matrix(self.edge_index, self.num_nodes, np.int8)
+        edges = self._edge_matrix(np.float64)
         symmetric = abs(edges - edges.T).sum() == 0
         out = networkx.Graph() if symmetric else networkx.DiGraph()
         out.add_nodes_from(range(self.num_nodes))
-        out.add_edges_from(self.edge_index.T.tolist())
+        pairs = self.edge_index.T.tolist()
+        if self.edge_weight is None:
+            out.add_edges_from(pairs)
+        else:
+            weights = self.edge_weight.tolist()
+            out.add_weighted_edges_from((a, b, w) for (a, b), w in zip(pairs, weights, strict=True))
         if features is not None:
             rows = _to_csr(self.x) if self.is_sparse else self.x.numpy().copy()
             for node in range(self.num_nodes):
@@ -360,9 +414,9 @@ class Graph:
         class_names: Iterable[str] | None = None,
         name: str = "graph",
     ) -> Graph:
-        """A graph from a square SciPy matrix: every entry ``[i, j]`` that is not zero is an edge from i to j.
+        """A graph from a square SciPy matrix: every entry ``[i, j]`` that is not zero is an edge from i to j of that weight.
 
-        Weights are not kept. The other arguments are those of :class:`Graph`.
+        Where weights should not count, give ``adjacency != 0``. The other arguments are those of :class:`Graph`.
 
         >>> path = scipy.sparse.coo_array(([1, 1], ([0, 1], [1, 2])), shape=(3, 3))
         >>> Graph.from_scipy(path, x=torch.eye(3)).edge_index.tolist()
@@ -381,11 +435,12 @@ class Graph:
                 f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
             )
         csr.sum_duplicates()
-        row, col = csr.nonzero()
-        return cls(x=x, edge_index=np.stack([row, col]), y=y, class_names=class_names, name=name)
+        csr.eliminate_zeros()
+        coo = csr.tocoo()
+        return cls(x, np.stack([coo.row, coo.col]), y, class_names, name, coo.data)
 
     def to_scipy(self) -> tuple[scipy.sparse.csr_array, np.ndarray | scipy.sparse.csr_array, np.ndarray]:
-        """The edges as a matrix of ones (float32), the features (sparse as ``csr_array``) and the labels; copies.
+        """The edges as a matrix of weights (float64) or ones (float32), features (sparse as ``csr_array``), labels; copies.
 
         ``Graph.from_scipy(*graph.to_scipy(), class_names=graph.class_names)`` is the graph again.
 
@@ -393,7 +448,7 @@ class Graph:
         >>> adjacency.toarray().tolist(), x.tolist(), y.tolist()
         ([[0.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [0, -1])
         """
-        edges = _edge_matrix(self.edge_index, self.num_nodes, np.float32)
+        edges = self._edge_matrix(np.float32 if self.edge_weight is None else np.float64)
         x = _to_csr(self.x).copy() if self.is_sparse else self.x.numpy().copy()
         return edges, x, self.y.numpy().copy()
 
@@ -494,7 +549,7 @@ def _to_csr(x: Tensor) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(parts, shape=(x.shape[0], x.shape[1]))
 
 
-def _edges(edge_index: Array, num_nodes: int) -> Tensor:
+def _edges(edge_index: Array, edge_weight: Array | None, num_nodes: int) -> tuple[Tensor, Tensor | None]:
     edges = integer_tensor(edge_index, "edge_index")
     if edges.dim() != 2 or edges.shape[0] != 2:
         hint = " (edge_index.T has)" if edges.dim() == 2 and edges.shape[1] == 2 else ""
@@ -509,19 +564,37 @@ def _edges(edge_index: Array, num_nodes: int) -> Tensor:
                 f"edge_index[:, {column}] is ({source[column]}, {target[column]}), but x has {num_nodes} rows; "
                 f"number the nodes from 0 to {num_nodes - 1}"
             )
+    weight = None if edge_weight is None else _weights(edge_weight, source.size)
     key = source * num_nodes + target  # one integer per edge: sorting it sorts by source, then by target
     if not (key[1:] > key[:-1]).all():
+        if weight is not None:
+            order = np.argsort(key, kind="stable")
+            first = np.flatnonzero(np.append(True, np.diff(key[order]) != 0))
+            weight = np.add.reduceat(weight[order], first)
         key.sort()
         key = key[np.append(True, key[1:] != key[:-1])]
-    return torch.from_numpy(np.stack(np.divmod(key, num_nodes)))
+    edges = torch.from_numpy(np.stack(np.divmod(key, num_nodes)))
+    return edges, None if weight is None or (weight == 1).all() else torch.from_numpy(weight)
 
 
-def _edge_matrix(edge_index: Tensor, num_nodes: int, dtype: type[np.generic]) -> scipy.sparse.csr_array:
-    source, target = edge_index.numpy()  # already sorted by source: no sort is needed to compress
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=num_nodes))])
-    index = np.int32 if max(num_nodes, source.size) <= np.iinfo(np.int32).max else np.int64
-    parts: Any = (np.ones(source.size, dtype=dtype), target.astype(index), indptr.astype(index))
-    return scipy.sparse.csr_array(parts, shape=(num_nodes, num_nodes))
+def _weights(values: Array, num_edges: int) -> np.ndarray:
+    try:
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+        weight = np.array(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"edge_weight does not hold numbers ({error}); give one number above 0 per edge") from error
+    if weight.shape != (num_edges,):
+        raise InputError(
+            f"edge_weight has shape {weight.shape}, but edge_index holds {num_edges} edges; "
+            f"give one number above 0 per edge: [{num_edges}]"
+        )
+    wrong = ~(np.isfinite(weight) & (weight > 0))
+    if wrong.any():
+        edge = int(np.argmax(wrong))
+        raise InputError(
+            f"edge_weight[{edge}] is {weight[edge]:g}; give a finite number above 0, and leave out edges that do not count"
+        )
+    return weight
 
 
 def _labels(y: Array, num_nodes: int) -> Tensor:

@@ -42,9 +42,24 @@ def test_an_interrupt_is_exit_code_130_and_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sharpen.training.train", interrupted)
-    assert call(monkeypatch, "compare", "--out", str(tmp_path)) == 130
-    assert f"Interrupted: nothing was written to {tmp_path}." in capsys.readouterr().err
+    for out in (tmp_path, tmp_path / "new" / "folder"):
+        assert call(monkeypatch, "compare", "--out", str(out)) == 130
+        assert f"Interrupted: nothing was written to {out}." in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_fit_leaves_nothing_either(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sharpen.estimator.search", interrupted)
+    karate = Path(__file__).parents[2] / "examples" / "karate"
+    files = [str(karate / "members.csv"), str(karate / "friendships.csv")]
+    assert call(monkeypatch, "fit", *files, "--out", str(tmp_path / "new" / "folder")) == 130
     assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().out == ""
 
 
 def test_the_version_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,6 +71,7 @@ def test_help_shows_examples_and_exit_codes() -> None:
     text = CliRunner().invoke(app, ["--help"]).stdout
     assert "sharpen compare cora --model gcn --lam 0.25" in text
     assert "130" in text
+    assert "--install-completion" in text
 
 
 def test_options_of_compare_are_the_words_of_trial() -> None:

@@ -19,7 +19,7 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.splits import Split
 
-SMALL = ("--epochs", "4", "--hidden", "8", "--device", "cpu")
+SMALL = ("--epochs", "4", "--hidden", "8", "--device", "cpu", "--no-page")
 
 
 def run(folder: Path, *options: str) -> Result:
@@ -33,7 +33,7 @@ def run(folder: Path, *options: str) -> Result:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     """One comparison on digits, for the tests that look at what it leaves."""
     folder = tmp_path_factory.mktemp("out") / "new" / "folder"
-    return folder, run(folder, "digits", "--splits", "4", "--lam", "0.5", "--lr", "0.05")
+    return folder, run(folder, "digits", "--splits", "4", "--lam", "0.5", "--lr", "0.05", "--page")
 
 
 def test_the_first_line_is_the_headline_and_a_table_follows(finished: tuple[Path, Result]) -> None:
@@ -49,7 +49,12 @@ def test_the_first_line_is_the_headline_and_a_table_follows(finished: tuple[Path
 
 def test_the_files_hold_every_run_and_give_the_printed_numbers(finished: tuple[Path, Result]) -> None:
     folder, _ = finished
-    assert sorted(path.name for path in folder.iterdir()) == ["comparison.json", "records.parquet", "traces.npz"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "comparison.json",
+        "page.html",
+        "records.parquet",
+        "traces.npz",
+    ]
     frame = pd.read_parquet(folder / "records.parquet")
     plain, sharp = frame[frame["lam"] == 0], frame[frame["lam"] == 0.5]
     assert len(frame) == 8
@@ -90,6 +95,12 @@ def test_quiet_prints_the_headline(tmp_path: Path) -> None:
     result = run(tmp_path, "--splits", "2", "--quiet")
     assert result.stderr == ""
     assert result.stdout == json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))["headline"] + "\n"
+
+
+def test_the_page_can_be_left_out(tmp_path: Path) -> None:
+    result = run(tmp_path, "--splits", "2", "--model", "mlp")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.json", "records.parquet", "traces.npz"]
+    assert "page.html" not in result.stdout
 
 
 def test_several_lams_share_one_baseline(tmp_path: Path) -> None:

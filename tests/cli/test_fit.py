@@ -60,6 +60,7 @@ def test_a_fit_leaves_predictions_a_model_and_a_summary(finished: tuple[Path, Re
     assert result.exit_code == 0
     assert sorted(p.name for p in (folder / "out").iterdir()) == [
         "model.safetensors",
+        "page.html",
         "predictions.csv",
         "summary.json",
     ]
@@ -155,6 +156,7 @@ def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result]
         (KNOWN, ("--lam", "much"), "--lam has 'much'"),
         (KNOWN, ("--model", "gnc"), "model is 'gnc'"),
         (KNOWN, ("--metric", "f1"), "metric is 'f1'"),
+        (KNOWN, ("--class-weight", "heavy"), "class_weight is 'heavy'; give 'balanced'"),
         (KNOWN, ("--budget", "-1"), "budget is -1"),
         (KNOWN, ("--device", "tpu"), "device is 'tpu'"),
         (KNOWN, ("--label", "party"), "party"),
@@ -178,6 +180,48 @@ def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:
     assert "'neither' has 1 labeled node" in result.stdout
     assert (tmp_path / "out" / "predictions.parquet").exists()
     assert result.stderr == ""
+
+
+def test_weights_of_edges_count_and_the_output_says_for_whom(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path)
+    frame = pd.read_csv(edges)
+    frame["weight"] = np.where(np.arange(len(frame)) % 2, 9, 1)
+    frame.to_csv(tmp_path / "weighted.csv", index=False)
+    small = [*COLUMNS, *SMALL, "--model", "gcn", "--class-weight", "balanced"]
+    run("fit", nodes, edges, *small, "--out", tmp_path / "plain")
+    result = run("fit", nodes, tmp_path / "weighted.csv", *small, "--out", tmp_path / "weighted")
+    assert (
+        "edge weights: 1 to 9, divided by their mean 5; GCN and GraphSAGE use them, GAT and MLP do not" in result.stderr
+    )
+    plain, weighted = (pd.read_csv(tmp_path / name / "predictions.csv") for name in ("plain", "weighted"))
+    assert not np.allclose(plain["probability"], weighted["probability"])
+    attentive = run("fit", nodes, tmp_path / "weighted.csv", *small, "--model", "gat", "--out", tmp_path / "gat")
+    assert "Note: GAT, which is used, learns weights of its own" in attentive.stdout
+
+
+def test_known_labels_are_spread_by_fit_and_by_predict(tmp_path: Path) -> None:
+    """Two rings whose features are noise: only labels tell them apart, and a table without labels is labeled all the same."""
+    rng = np.random.default_rng(0)
+    side = np.repeat(["inner", "outer"], 50)
+    nodes = pd.DataFrame({"id": np.arange(100), "noise": rng.normal(size=100), "label": side})
+    nodes.loc[nodes["id"] % 5 > 0, "label"] = ""
+    ring = [(i, (i + 1) % 50 + 50 * (i // 50)) for i in range(100)]
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    nodes.drop(columns="label").to_csv(tmp_path / "bare.csv", index=False)
+    pd.DataFrame(ring, columns=["source", "target"]).to_csv(tmp_path / "edges.csv", index=False)
+    result = run("fit", tmp_path / "nodes.csv", tmp_path / "edges.csv", *SMALL, "--out", tmp_path / "out")
+    assert "spread" in next(line for line in result.stdout.splitlines() if line.startswith("Used: "))
+    fitted = pd.read_csv(tmp_path / "out" / "predictions.csv")
+    assert (fitted["label"] == side).mean() > 0.95
+    for table in ("nodes", "bare"):  # the same graph: its labels are remembered where the table has none
+        run("predict", tmp_path / "out" / "model.safetensors", tmp_path / f"{table}.csv", tmp_path / "edges.csv",
+            "--out", tmp_path / f"{table}-p.csv", "--device", "cpu")  # fmt: skip
+        assert pd.read_csv(tmp_path / f"{table}-p.csv")["probability"].equals(fitted["probability"])
+    pd.DataFrame(ring[:-1], columns=["source", "target"]).to_csv(tmp_path / "fewer.csv", index=False)
+    other = run("predict", tmp_path / "out" / "model.safetensors", tmp_path / "bare.csv", tmp_path / "fewer.csv",
+                "--out", tmp_path / "other.csv", "--device", "cpu")  # fmt: skip
+    assert "no label of this graph is known" in other.stderr
+    assert pd.read_csv(tmp_path / "other.csv")["label"].notna().all()
 
 
 def test_the_command_ends_with_code_2_and_one_line(tmp_path: Path) -> None:

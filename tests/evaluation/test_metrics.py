@@ -5,9 +5,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
 from sharpen.evaluation import accuracy, roc_auc
+from sharpen.evaluation.metrics import balanced_accuracy
 
 
 @st.composite
@@ -120,3 +121,24 @@ def test_both_run_inside_a_cuda_graph_and_equal_the_cpu() -> None:
     graph.replay()
     for ours, cpu in zip(captured, expected, strict=True):
         assert torch.equal(ours.cpu(), cpu)
+
+
+def test_balanced_accuracy_equals_sklearn_and_skips_absent_classes() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.choice(4, p=[0.6, 0.3, 0.09, 0.01], size=200)
+    logits = rng.normal(size=(5, 200, 4)) + np.eye(4)[y]
+    mask = rng.random((5, 200)) < 0.3
+    mask[0, y == 3] = False
+    ours = balanced_accuracy(torch.tensor(logits), torch.tensor(y), torch.tensor(mask))
+    expected = [balanced_accuracy_score(y[m], z[m].argmax(1)) for z, m in zip(logits, mask, strict=True)]
+    np.testing.assert_allclose(ours.numpy(), expected, atol=1e-12)
+
+
+def test_a_nan_spoils_the_balanced_accuracy_of_its_member_alone() -> None:
+    logits, y = torch.eye(3).repeat(2, 1, 1), torch.tensor([0, 1, -1])
+    logits[0, 1] = torch.nan
+    assert balanced_accuracy(logits, y, y >= 0).isnan().tolist() == [True, False]
+    logits[0, 1] = 0
+    logits[0, 2] = torch.nan  # a node that does not count
+    assert balanced_accuracy(logits, y, (y >= 0).expand(2, 3)).isfinite().all()
+    assert balanced_accuracy(logits, y, torch.zeros(2, 3, dtype=torch.bool)).isnan().all()

@@ -26,8 +26,8 @@ def member(candidate: Candidate, job: Job, y: np.ndarray, wrong: np.ndarray) -> 
         guess = np.where(np.isin(nodes, wrong), 1 - y[nodes], y[nodes])
         return 2.0 * np.eye(2)[guess]
 
-    val, test = job.split.val.numpy(), job.split.test.numpy()
-    return Member(candidate, val, test, logits(val), logits(test), {}, round_number=job.round_number)
+    test = job.split.test.numpy()
+    return Member(candidate, test, logits(test), {}, round_number=job.round_number)
 
 
 def members_of(candidate: Candidate, y: np.ndarray, wrong: list[int], rounds: int = 1) -> list[Member]:

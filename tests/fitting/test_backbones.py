@@ -1,5 +1,6 @@
 """Both backbones: what predicts is what was trained, and nothing else in the process is disturbed."""
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -12,10 +13,10 @@ from torch_geometric.nn.models import Polynormer, SGFormer
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
-from sharpen.fitting.members import Job
+from sharpen.fitting.members import Job, heard
 from sharpen.fitting.modules import ModuleBackbone
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.population import PopulationBackbone
-from sharpen.fitting.smoothing import smoothed
 from sharpen.graph import Graph
 
 SETTINGS = {
@@ -49,18 +50,20 @@ def test_saved_weights_predict_what_the_members_predicted(camps: Graph, model: s
     backbone = PopulationBackbone(SETTINGS | {"norm": norm}, "cpu")
     members = backbone.train(camps, jobs(camps, Candidate(model), Candidate(model, 0.5, 0.5)))
     logits = list(backbone.logits(camps, model, 2, [member.weights for member in members]))
-    assert len(logits) == len(members) == 8
+    assert len(logits) == len(members) == 12
+    assert [member.candidate.after for member in members[:3]] == ["", "smoothed", "spread"]
     for member, raw in zip(members, logits, strict=True):
-        scores = smoothed(camps, raw) if member.candidate.smooth else raw
+        known = camps.y.numpy().copy()
+        known[member.test] = -1  # a member does not know what it is judged by
+        scores = heard(Neighbours(camps), raw, member.candidate.after, known)
         assert scores[member.test] == pytest.approx(member.test_logits, abs=1e-5)
-        assert scores[member.val] == pytest.approx(member.val_logits, abs=1e-5)
 
 
 @pytest.mark.parametrize("factory", [polynormer, polynormer_global, sgformer])
 def test_pygs_graph_transformers_are_backbones(camps: Graph, factory: Callable[[int, int], nn.Module]) -> None:
     backbone = ModuleBackbone(factory, SETTINGS, "cpu")
     state = torch.get_rng_state()
-    first, _, second, _ = backbone.train(camps, jobs(camps, Candidate("model", 0.25)))
+    first, second = backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[::3]
     assert torch.get_rng_state().equal(state)
     logits = list(backbone.logits(camps, "model", 2, [first.weights, second.weights]))
     assert logits[1][second.test] == pytest.approx(second.test_logits, abs=1e-5)
@@ -110,13 +113,34 @@ def test_weights_of_another_module_are_refused(camps: Graph) -> None:
         list(ModuleBackbone(polynormer, SETTINGS, "cpu").logits(camps, "model", 2, [member.weights]))
 
 
-def test_smoothing_is_the_sum_over_walks(camps: Graph) -> None:
-    logits = np.random.default_rng(0).normal(size=(40, 2))
-    a = camps.adjacency.to_scipy().toarray().astype(float)
-    walk = a / a.sum(1, keepdims=True)
-    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    closed = sum(0.1 * 0.9**k * np.linalg.matrix_power(walk, k) @ p for k in range(20)) + 0.9**20 * (
-        np.linalg.matrix_power(walk, 20) @ p
-    )
-    assert np.exp(smoothed(camps, logits)) == pytest.approx(closed)
-    assert closed.sum(1) == pytest.approx(1)
+@pytest.mark.parametrize("kind", ["population", "module"])
+def test_balanced_classes_weigh_the_same_in_training(camps: Graph, kind: str) -> None:
+    y = np.where(np.arange(40) % 8 == 1, 1, 0)  # five of forty
+    uneven = dataclasses.replace(camps, y=torch.from_numpy(y))
+
+    def rare(balanced: bool) -> int:
+        settings = SETTINGS | {"epochs": 20}
+        backbone = (
+            PopulationBackbone(settings, "cpu", balanced)
+            if kind == "population"
+            else ModuleBackbone(lambda features, classes: GCN(features, 8, 2, classes), settings, "cpu", balanced)
+        )
+        member = backbone.train(uneven, jobs(uneven, Candidate("gcn" if kind == "population" else "model"))[:1])[0]
+        logits = next(iter(backbone.logits(uneven, member.candidate.model, 2, [member.weights])))
+        return int((logits.argmax(1) == 1).sum())
+
+    assert rare(balanced=True) > rare(balanced=False)
+
+
+def test_a_module_that_takes_edge_weights_gets_them(camps: Graph) -> None:
+    weight = torch.rand(camps.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1
+    weighted = dataclasses.replace(camps, edge_weight=weight)
+    backbone = ModuleBackbone(lambda features, classes: GCN(features, 8, 2, classes), SETTINGS, "cpu")
+    member = backbone.train(weighted, jobs(camps, Candidate("model"))[:1])[0]
+    with_weights = next(iter(backbone.logits(weighted, "model", 2, [member.weights])))
+    module = backbone.build(camps.num_features, 2, seed=0).eval()
+    module.load_state_dict({name: torch.from_numpy(value) for name, value in member.weights.items()})
+    with torch.no_grad():
+        expected = module(camps.x, camps.edge_index, edge_weight=weighted.edge_weight.float())
+    assert with_weights == pytest.approx(expected.numpy(), abs=1e-6)
+    assert not np.allclose(with_weights, next(iter(backbone.logits(camps, "model", 2, [member.weights]))))

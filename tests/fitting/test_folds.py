@@ -1,12 +1,13 @@
-"""No label learns, chooses and judges at once, and small classes are always learnt from."""
+"""No label both teaches and judges a member, and small classes are always learnt from."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.utils.class_weight import compute_class_weight
 
 from sharpen.errors import InputError
-from sharpen.fitting.folds import FEWEST, check_labels, deal, draw_round, folds_needed
+from sharpen.fitting.folds import FEWEST, balanced_weights, check_labels, deal, draw_round, folds_needed
 
 counts = st.lists(st.integers(0, 30), min_size=1, max_size=5).map(lambda rest: [3, 4, *rest])
 
@@ -18,22 +19,21 @@ def labels(sizes: list[int]) -> np.ndarray:
 
 @given(counts, st.integers(0, 3))
 @settings(max_examples=40, deadline=None)
-def test_a_round_uses_every_label_once_for_each_purpose(sizes: list[int], number: int) -> None:
+def test_a_round_judges_by_every_label_once(sizes: list[int], number: int) -> None:
     y = labels(sizes)
     folds = draw_round(y, number)
     for fold in folds:
-        train, val, test = (set(part.tolist()) for part in (fold.train, fold.val, fold.test))
-        assert val
+        train, test = set(fold.train.tolist()), set(fold.test.tolist())
         assert test
-        assert train | val | test == set(np.flatnonzero(y >= 0))
-        assert len(train) + len(val) + len(test) == (y >= 0).sum()
+        assert len(fold.val) == 0
+        assert train | test == set(np.flatnonzero(y >= 0))
+        assert not train & test
         # Every class that has a label can be learnt from.
         assert set(y[fold.train.numpy()]) == set(y[y >= 0])
     if len(folds) == 5:
-        for part in ("val", "test"):
-            once = np.concatenate([getattr(fold, part).numpy() for fold in folds])
-            size = np.bincount(y[y >= 0])[y]
-            assert sorted(once) == np.flatnonzero((y >= 0) & (size >= FEWEST)).tolist()
+        once = np.concatenate([fold.test.numpy() for fold in folds])
+        size = np.bincount(y[y >= 0])[y]
+        assert sorted(once) == np.flatnonzero((y >= 0) & (size >= FEWEST)).tolist()
 
 
 def test_slices_hold_the_same_share_of_every_class() -> None:
@@ -71,3 +71,10 @@ def test_too_few_labels_are_refused_with_the_way_out(sizes: list[int], message: 
 def test_a_class_with_one_member_is_a_note() -> None:
     assert "'c' has 1 labeled node" in check_labels(labels([3, 3, 1]), ["a", "b", "c"])[0]
     assert check_labels(labels([3, 3]), ["a", "b"]) == []
+
+
+def test_balanced_weights_are_those_of_sklearn() -> None:
+    y = labels([12, 3, 5])
+    expected = compute_class_weight("balanced", classes=np.arange(3), y=y[y >= 0])
+    assert balanced_weights(y, 3) == pytest.approx(expected)
+    assert balanced_weights(y, 4)[3] == 1

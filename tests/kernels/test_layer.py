@@ -8,6 +8,7 @@ import torch
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.dropout import layer_keys, member_keys
 from sharpen.kernels.layer import Blocks, finish_layer_plain
+from sharpen.kernels.product import products
 from sharpen.kernels.sparse import Csr
 
 MEMBERS, NODES = 2, 11
@@ -72,7 +73,7 @@ def test_fused_layer(kernel_device, kind, width, norm, biased, dropped, training
     fz, fbias, fmade, fdropout = on(kernel_device, z, bias, made, dropout)
     f_csr = None if csr is None else Csr(csr.rowptr, csr.col, csr.value.float(), NODES, csr.symmetric).to(kernel_device)
 
-    expected = finish_layer_plain(z, blocks, csr, bias, made, training, dropout)
+    expected = finish_layer_plain([z], blocks, csr, bias, made, training, dropout)
     actual = finish_layer_triton(fz, blocks, f_csr, fbias, fmade, training, fdropout)
     torch.testing.assert_close(actual.detach().cpu().double(), expected.detach(), rtol=1e-4, atol=1e-4)
     if norm == "batch":
@@ -100,3 +101,45 @@ def test_a_nan_stays_in_its_member_and_is_not_hidden(kernel_device):
     out = finish_layer_triton(z, Blocks(4, neighbors=False, own=True), None, None, None, True, None).cpu()
     assert out[0, 1, 2].isnan()
     assert out.isnan().sum() == 1
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_separate_products_in_place_are_the_joined_one(kind, norm, training):
+    """Values, first and second derivatives; the weights are those of the blocks side by side."""
+    blocks = Blocks(3, **BLOCKS[kind])
+    csr = graph(blocks.scores) if blocks.neighbors else None
+    _, bias, made, dropout = operands(blocks, norm, biased=True, dropped=training)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(MEMBERS, NODES, 4, generator=generator, dtype=torch.float64).requires_grad_()
+    weights = [
+        torch.randn(MEMBERS, 4, size, generator=generator, dtype=torch.float64).requires_grad_()
+        for size in blocks.sizes
+    ]
+    running = [] if made is None else [t for t in made[2:] if t is not None]
+    before = [t.clone() for t in running]
+
+    def layer(separate, x, *weights):
+        for now, then in zip(running, before, strict=True):
+            now.copy_(then)
+        z = products(x, weights) if separate else [torch.bmm(x, torch.cat(weights, dim=2))]
+        return finish_layer_plain(z, blocks, csr, bias, made, training, dropout, overwrite=separate)
+
+    results = []
+    for separate in (True, False):
+        out = layer(separate, x, *weights)
+        leaves = [x, *weights]
+        first = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+        results.append([out, *first, *second, *(t.clone() for t in running)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_kept_product_is_not_overwritten():
+    z = [torch.ones(1, NODES, 3), torch.ones(1, NODES, 3)]
+    finish_layer_plain(
+        z, Blocks(3, neighbors=True, own=True), Csr.from_scipy(sp.eye_array(NODES)), *[None] * 2, True, None
+    )
+    assert all((block == 1).all() for block in z)

@@ -52,3 +52,18 @@ def test_fused_kernel(kernel_device, width, accumulate):
     torch.testing.assert_close(wide[..., 1 : width + 1].cpu().double(), expected, rtol=1e-5, atol=1e-5)
     assert (wide[..., 0] == 1).all()
     assert (wide[..., width + 1 :] == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["expanded", "by columns", "every other member"])
+def test_fused_kernel_takes_any_layout(kernel_device, kind):
+    from sharpen.kernels.triton.spmm import spmm_triton
+
+    matrix = random_matrix(9, 6)
+    x = {
+        "expanded": torch.ones(1, 1, 1).expand(2, 6, 5),
+        "by columns": torch.randn(2, 5, 6).mT,
+        "every other member": torch.randn(4, 6, 5)[::2],
+    }[kind]
+    out = torch.empty(2, 9, 5, device=kernel_device)
+    spmm_triton(out, Csr.from_scipy(matrix).to(kernel_device), x.to(kernel_device))
+    np.testing.assert_allclose(out.cpu().numpy(), np.stack([matrix @ each.numpy() for each in x]), rtol=1e-4, atol=1e-5)

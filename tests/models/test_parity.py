@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -148,6 +149,62 @@ def test_one_member_equals_pyg(model, layers, norm, residual, input_linear, spar
             torch.testing.assert_close(ours[0], grad, rtol=1e-10, atol=1e-10, msg=lambda m, n=name: f"{n}: {m}")
 
 
+def with_weights(graph: Graph) -> Graph:
+    weight = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(2)) * 3 + 0.1
+    return dataclasses.replace(graph, edge_weight=weight)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("model", ["gcn", "sage", "gat"])
+def test_edge_weights_are_those_of_pyg(model, layers, sparse):
+    """GCNConv takes weights; SAGEConv does not, and is given the weighted mean; GATConv has no use for them."""
+    from torch_geometric.utils import to_undirected
+
+    torch.manual_seed(3)
+    graph = with_weights(make_graph(sparse))
+    reference = Reference(model, layers, "none", False, False).double()
+    network = Network(model, FEATURES, CLASSES, layers, HIDDEN)
+    inputs = Inputs(graph, network.convolution, CPU, torch.float64)
+    parameters = {
+        name: (p.detach().t() if transposed else p.detach().reshape(network.initials[name].shape)).clone()[None]
+        for name, (p, transposed) in reference.named().items()
+    }
+    projected = network.project(parameters, inputs)
+    actual = network.logits(parameters, {}, projected, inputs, False)[0]
+
+    x = graph.x.to_dense().double()
+    edges, weight = to_undirected(graph.edge_index, graph.edge_weight, num_nodes=NODES, reduce="max")
+    dense = torch.zeros(NODES, NODES, dtype=torch.float64)
+    dense[edges[0], edges[1]] = weight
+    alone = dense.diagonal() == 0
+    dense += torch.diag(alone.double())
+    assert 0 < alone.sum() < NODES  # some self-loops are given, with weights
+    for conv in reference.convs:
+        if model == "gcn":
+            x = conv(x, edges, weight)
+        elif model == "sage":
+            x = conv.lin_l(dense / dense.sum(1, keepdim=True) @ x) + conv.lin_r(x)
+        else:
+            x = conv(x, message_edges(graph))
+        x = torch.relu(x)
+    torch.testing.assert_close(actual, reference.head(x), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", ["gcn", "sage"])
+def test_gradients_pass_through_weighted_edges(model):
+    network = Network(model, FEATURES, CLASSES, 2, HIDDEN)
+    inputs = Inputs(with_weights(make_graph(sparse=False)), network.convolution, CPU, torch.float64)
+    parameters = draw(network.initials, [1], CPU, torch.float64)
+    names = list(parameters)
+
+    def logits(*values):
+        given = dict(zip(names, values, strict=True))
+        return network.logits(given, {}, network.project(given, inputs), inputs, False)
+
+    assert torch.autograd.gradcheck(logits, [parameters[name].requires_grad_() for name in names])
+
+
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 @pytest.mark.parametrize(("residual", "input_linear"), [(False, False), (True, False), (True, True)])
 def test_project_gradients_are_those_of_autograd(model, residual, input_linear):
@@ -156,15 +213,16 @@ def test_project_gradients_are_those_of_autograd(model, residual, input_linear):
     parameters = draw(network.initials, [3, 4], CPU, torch.float64)
     first = [parameters[name].requires_grad_() for name in network.first_names]
     projected = network.project(parameters, inputs)
-    weight = torch.rand_like(projected)
-    expected = torch.autograd.grad(projected, first, weight)
-    actual = network.project_gradients(weight, parameters, inputs)
+    weights = [torch.rand_like(block) for block in projected]
+    expected = torch.autograd.grad(projected, first, weights)
+    actual = network.project_gradients(weights, parameters, inputs)
     for name, gradient in zip(network.first_names, expected, strict=True):
         torch.testing.assert_close(actual[name], gradient, rtol=1e-12, atol=1e-12)
 
-    into = torch.full_like(projected, torch.nan)
+    into = [torch.full_like(block, torch.nan) for block in projected]
     network.project_into(into, parameters, inputs)
-    torch.testing.assert_close(into, projected.detach(), rtol=1e-12, atol=1e-12)
+    for actually, block in zip(into, projected, strict=True):
+        torch.testing.assert_close(actually, block.detach(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])

@@ -179,12 +179,12 @@ def test_the_cheapest_population_comes_first_and_none_is_too_large():
 
 # Milliseconds per epoch of one member, from docs/performance.md.
 MEASURED = [
-    ("cuda", "tf32", "cora", "gcn", 0.131),
-    ("cuda", "tf32", "pubmed", "sage", 1.843),
-    ("cuda", "tf32", "physics", "gat", 2.014),
-    ("cuda", "tf32", "minesweeper", "sage", 0.406),
-    ("cuda", "float32", "squirrel", "gat", 2.096),
-    ("cuda", "float32", "chameleon", "gcn", 0.235),
+    ("cuda", "tf32", "cora", "gcn", 0.126),
+    ("cuda", "tf32", "pubmed", "sage", 1.599),
+    ("cuda", "tf32", "physics", "gat", 1.606),
+    ("cuda", "tf32", "minesweeper", "sage", 0.417),
+    ("cuda", "float32", "squirrel", "gat", 1.976),
+    ("cuda", "float32", "chameleon", "gcn", 0.233),
     ("cpu", "float32", "cora", "gcn", 115),
     ("cpu", "float32", "minesweeper", "gat", 412),
 ]

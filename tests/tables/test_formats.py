@@ -193,3 +193,20 @@ def test_torch_loader_state_is_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "g.pt").write_bytes(out.getvalue())
     read_nodes_and_edges(tmp_path / "g.pt")
     assert set(torch.serialization.get_safe_globals()) == before
+
+
+def test_weights_reach_the_graph_whatever_their_unit(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label\na,x\nb,y\nc,\n")
+    graphs = []
+    for unit in (1, 1000):
+        rows = [f"{s},{t},{w * unit}" for s, t, w in (("a", "b", 1), ("b", "c", 4), ("b", "c", 1), ("c", "a", 0))]
+        (tmp_path / "edges.csv").write_text("\n".join(["source,target,weight", *rows, ""]))
+        tables = read_nodes_and_edges(tmp_path / "nodes.csv", tmp_path / "edges.csv")
+        assert "edges of weight 0: 1 left out" in tables.guesses
+        assert tables.guesses[-1].startswith(
+            f"edge weights: {unit} to {4 * unit}, divided by their mean {2 * unit}; GCN"
+        )
+        graphs.append(to_graph(tables, np.eye(3), ["x", "y"]))
+    assert graphs[0].edge_index.tolist() == [[0, 1], [1, 2]]
+    assert graphs[0].edge_weight.tolist() == [0.5, 2.5]  # of the mean; an edge given twice has both its weights
+    assert graphs[0].fingerprint == graphs[1].fingerprint

@@ -408,12 +408,15 @@ def test_nothing_crosses_to_the_host_inside_an_epoch(model):
 def test_the_fused_kernels_give_the_same_epoch(model, norm, layers, kernel_device, monkeypatch):
     small = {"layers": layers, "hidden": 4, "dropout": 0.4, "lr": 0.02, "weight_decay": 5e-4, "epochs": WARM_UP + 1}
     trials = [Trial(model=model, norm=norm, residual=True, split=s, lam_max=1.0, seed=1, **small) for s in ("a", "b")]
-    plain = population_of(TEN, trials, TEN_SPLITS)
-    fused = population_of(TEN, trials, TEN_SPLITS, kernel_device, torch.float32)
-    for population, serves in ((plain, False), (fused, True)):
-        monkeypatch.setattr(backend, "fused", lambda x, serves=serves: serves)
+
+    def epoch(serves, *where):
+        monkeypatch.setattr(backend, "fused", lambda x: serves)
+        population = population_of(TEN, trials, TEN_SPLITS, *where)
         population.epoch_number.fill_(WARM_UP)
         population.epoch()
+        return population
+
+    plain, fused = epoch(False), epoch(True, kernel_device, torch.float32)
     for name, expected in plain.parameters.items():
         actual = fused.parameters[name].detach().cpu().double()
         torch.testing.assert_close(actual, expected.detach(), rtol=0, atol=1e-4, msg=lambda m, n=name: f"{n}: {m}")

@@ -20,6 +20,16 @@ from sharpen.training.population import Population
 from sharpen.training.trials import network_of, population_size, resolve
 from sharpen.trial import Trial
 
+# What a CPU is measured by: the small graphs, and one with many features.
+CPU_CELLS = tuple(
+    (dataset, model)
+    for dataset, models in (
+        *((name, ("gcn", "sage", "gat")) for name in ("cora", "citeseer", "chameleon", "minesweeper")),
+        ("cs", ("gcn",)),
+    )
+    for model in models
+)
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -53,8 +63,7 @@ def geometric_mean(timings: Iterable[Timing]) -> float:
 
 
 def time_cells(
-    datasets: Iterable[Dataset],
-    models: Iterable[str],
+    cells: Iterable[tuple[Dataset, str]],
     device: torch.device,
     precision: str,
     members: int | None = None,
@@ -63,17 +72,15 @@ def time_cells(
     """Times every (dataset, model), one after another, with the paper's settings.
 
     Args:
-        datasets, models: The cells.
+        cells: The datasets and models.
         device, precision: Where and how to compute; the plain loop's matrix products use the same precision.
         members: The population's size; by default up to 205, as many as fit.
         seconds: How long to time each side.
     """
-    models = list(models)
     with arithmetic(precision, device) as dtype:
         ceiling = measure_ceiling(device)
-        for dataset in datasets:
-            for model in models:
-                yield _time_cell(dataset, model, device, precision, dtype, members, seconds, ceiling)
+        for dataset, model in cells:
+            yield _time_cell(dataset, model, device, precision, dtype, members, seconds, ceiling)
 
 
 def _time_cell(

@@ -42,37 +42,48 @@ def sharpen(
 ) -> None:
     """Label the unlabeled nodes of a graph, and say honestly how well.
 
-    [bold]Your own graph: two files in, labels and their confidence out:[/bold]
+    [bold]Your own graph:[/bold] two files in; labels, how sure they are,
+    and a page to look at, out:
 
     sharpen fit nodes.csv edges.csv
 
     sharpen predict sharpen-out/fit-nodes/model.safetensors nodes.csv edges.csv
 
-    [bold]What sharpening does, on a graph that comes along (a minute on two cores):[/bold]
+    sharpen evaluate sharpen-out/fit-nodes/predictions.csv later.csv
+
+    [bold]What sharpening does,[/bold] on a graph that comes along (a minute on
+    two cores), and on a benchmark, over 30 random splits, on a GPU:
 
     sharpen compare
 
-    [bold]On a benchmark, over 30 random splits, on a GPU:[/bold]
-
     sharpen compare cora --model gcn --lam 0.25 --splits 30 --device cuda
 
-    [bold]Several λ at once, or the one that validation chooses:[/bold]
+    [bold]Several λ at once,[/bold] the one that validation chooses, or on the
+    paper's own split:
 
     sharpen compare citeseer --lam 0.1,0.25,0.5
 
     sharpen compare citeseer --lam auto
 
-    [bold]On the paper's own split, and for scripts:[/bold]
+    sharpen compare cora --splits paper --seeds 10
 
-    sharpen compare cora --splits paper --seeds 10 --json
+    [bold]The paper's tables and figures,[/bold] in slices that resume, and what
+    the records say:
 
-    [bold]The paper's tables and figures, in slices that resume:[/bold]
+    sharpen study run main --device cuda --time-limit 30
 
-    sharpen study run main --device cuda
+    sharpen study report --figures
+
+    [bold]For scripts:[/bold] --json prints the result and nothing else, --quiet
+    its headline. In a file or a pipe there are no colours and no progress bar;
+    results go to standard output, all else to standard error.
 
     [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
     cannot be used, and a line on standard error says what and how to mend it;
-    130 interrupted by Ctrl-C.
+    130 interrupted by Ctrl-C, and nothing half-written is left.
+
+    [bold]More:[/bold] sharpen COMMAND --help, and for the Tab key
+    sharpen --install-completion.
     """
 
 

@@ -5,7 +5,7 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,8 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from sharpen.cli.outputs import make_folder, write_together
+from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
+from sharpen.cli.outputs import output_folder, write_together
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
 
@@ -31,18 +32,12 @@ _of_model = partial(typer.Option, rich_help_panel="Model and optimiser (by defau
 _of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpened runs")
 
 
-def _dataset_names() -> list[str]:
-    from sharpen.datasets import list_datasets
-
-    return [info.name for info in list_datasets()]
-
-
 def compare(
     dataset: Annotated[
-        str, typer.Argument(help="One of `sharpen datasets`.", autocompletion=_dataset_names)
+        str, typer.Argument(help="One of `sharpen datasets`.", autocompletion=offer(*DATASETS))
     ] = "digits",
     *,
-    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".", autocompletion=lambda: list(MODELS))] = "gcn",
+    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".", autocompletion=offer(*MODELS))] = "gcn",
     lam: Annotated[
         str | None,
         typer.Option(
@@ -58,8 +53,12 @@ def compare(
         int | None,
         typer.Option(help="How many seeds on each split.", show_default=f"1; paper: enough for {FEWEST_PAIRS} pairs"),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    device: Annotated[
+        str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))
+    ] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="float32, tf32 (on GPUs), float64.", autocompletion=offer(*PRECISIONS))
+    ] = "float32",
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
@@ -67,12 +66,13 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/compare-DATASET-MODEL")
     ] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the headline, and nothing else.")] = False,
     layers: Annotated[int | None, _of_model(help="Number of layers.")] = None,
     hidden: Annotated[int | None, _of_model(help="Width of the layers.")] = None,
     dropout: Annotated[float | None, _of_model(help="Share of activations set to zero.")] = None,
-    norm: Annotated[str | None, _of_model(help=", ".join(NORMS) + ".")] = None,
+    norm: Annotated[str | None, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))] = None,
     residual: Annotated[bool | None, _of_model("--residual/--no-residual", help="Linear shortcuts.")] = None,
     input_linear: Annotated[
         bool | None, _of_model("--input-linear/--no-input-linear", help="A linear layer before the convolutions.")
@@ -92,8 +92,9 @@ def compare(
     """Compare sharpened with plain training on the same splits and seeds.
 
     Prints the paired gain with its 95 % confidence interval, and writes into the
-    output folder: records.parquet (one row per run), traces.npz (losses,
-    entropies and scores per epoch, one row per run), comparison.json.
+    output folder: page.html (everything to look at, in one file), records.parquet
+    (one row per run), traces.npz (losses, entropies and scores per epoch, one row
+    per run), comparison.json.
 
     With --lam auto, λ is the one with the best mean validation score over all
     pairs; test scores have no part in it.
@@ -102,6 +103,7 @@ def compare(
     from sharpen.datasets import load_dataset
     from sharpen.evaluation import compare_lams
     from sharpen.report import headline, print_comparison
+    from sharpen.report.page import comparison_page, write_page
     from sharpen.training import train
     from sharpen.training.device import resolve_device
 
@@ -128,14 +130,15 @@ def compare(
     loaded = load_dataset(dataset, data)
     pairs, notes = plan_pairs(loaded, wanted, seeds)
     folder = out or Path("sharpen-out") / f"compare-{loaded.name}-{model}"
-    make_folder(folder)
     variants = [plain, *(replace(sharp, lam=value) for value in lams)]
     trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
-    if not quiet and not as_json:
-        typer.echo(f"Training {len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ ...", err=True)
     start = time.perf_counter()
     try:
-        records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
+        with output_folder(folder):
+            if not quiet and not as_json:
+                what = f"{len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ"
+                typer.echo(f"Training {what} ...", err=True)
+            records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
     except KeyboardInterrupt:
         typer.echo(f"Interrupted: nothing was written to {folder}.", err=True)
         raise typer.Exit(130) from None
@@ -161,14 +164,17 @@ def compare(
         "command": shlex.join(["sharpen", *sys.argv[1:]]),
     }
     text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
-    write_together(
-        folder,
-        {
-            "records.parquet": frame.to_parquet,
-            "traces.npz": partial(write_traces, records=records),
-            "comparison.json": lambda path: path.write_bytes(text.encode()),
-        },
-    )
+    files: dict[str, Callable[[Path], object]] = {
+        "records.parquet": frame.to_parquet,
+        "traces.npz": partial(write_traces, records=records),
+        "comparison.json": lambda path: path.write_bytes(text.encode()),
+    }
+    if page:
+        plain_records, *sharp_records = (records[i : i + len(pairs)] for i in range(0, len(records), len(pairs)))
+        by_lam = dict(zip(lams, sharp_records, strict=True))
+        shown = comparison_page(comparison, loaded, plain_records, by_lam, result=result)
+        files["page.html"] = partial(write_page, shown)
+    write_together(folder, files)
     if as_json:
         typer.echo(text)
     elif quiet:
@@ -176,9 +182,10 @@ def compare(
     else:
         console = Console(highlight=False)
         cost = f"{len(trials)} runs in {seconds:.1f} s on {records[0].device}; records and settings are in {folder}"
+        look = (f"To look at it, open {folder / 'page.html'}",) if page else ()
         # Nothing may be cut off in a file or a pipe.
         console.width = console.width if console.is_terminal else max(console.width, 120)
-        print_comparison(comparison, console, (*notes, cost))
+        print_comparison(comparison, console, (*notes, cost, *look))
 
 
 def parse_lams(text: str, *, zero_is_plain: bool = True) -> tuple[float, ...]:

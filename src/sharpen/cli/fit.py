@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,53 +12,63 @@ from typing import Annotated, Any
 import typer
 
 from sharpen.cli.compare import parse_lams
-from sharpen.errors import InputError
+from sharpen.cli.completion import METRICS, offer
+from sharpen.cli.options import (
+    Abstain,
+    Device,
+    EdgesFile,
+    EveryClass,
+    IdColumn,
+    LabelColumn,
+    NodesFile,
+    SourceColumn,
+    TargetColumn,
+    WeightColumn,
+    check_abstain,
+    of_columns,
+)
 from sharpen.trial import MODELS, NORMS
 
-_of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
-
-NodesFile = Annotated[
-    Path,
-    typer.Argument(help="Table of nodes: CSV, TSV, Parquet, JSON lines; or a graph: .npz, GraphML, GEXF, PyG Data."),
-]
-EdgesFile = Annotated[Path | None, typer.Argument(help="Table of edges; none if NODES holds them, or there are none.")]
-IdOption = Annotated[str | None, _of_columns("--id", help="Column that names the nodes.")]
-LabelOption = Annotated[str | None, _of_columns(help="Column of labels, blank where unknown.")]
-SourceOption = Annotated[str | None, _of_columns(help="Edge column of the one end.")]
-TargetOption = Annotated[str | None, _of_columns(help="Edge column of the other end.")]
-WeightOption = Annotated[str | None, _of_columns(help="Edge column of weights; edges of weight 0 are left out.")]
 
 
 def fit(
     nodes: NodesFile,
     edges: EdgesFile = None,
     *,
-    id_column: IdOption = None,
-    label: LabelOption = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    weight: WeightOption = None,
+    id_column: IdColumn = None,
+    label: LabelColumn = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    weight: WeightColumn = None,
     features: Annotated[
-        str | None, _of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
+        str | None, of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
     ] = None,
-    ignore: Annotated[str | None, _of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
-    model: Annotated[str, typer.Option(help=f"auto; {', '.join(MODELS)}; or several, as gcn,sage.")] = "auto",
+    ignore: Annotated[str | None, of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help=f"auto; {', '.join(MODELS)}; or several, as gcn,sage.", autocompletion=offer("auto", *MODELS)
+        ),
+    ] = "auto",
     lam: Annotated[str, typer.Option(help="λ: auto; a number; or several to choose from, as 0.1,0.25.")] = "auto",
     balance: Annotated[str, typer.Option(help="auto (none, and as much as λ); a number; or several.")] = "auto",
     budget: Annotated[float, typer.Option(help="Minutes that the search may take.")] = 2.0,
     metric: Annotated[
-        str, typer.Option(help="What to choose by: accuracy, or balanced-accuracy, in which rare classes count alike.")
+        str,
+        typer.Option(
+            help="What to choose by: accuracy, or balanced-accuracy, in which rare classes count alike.",
+            autocompletion=offer(*METRICS),
+        ),
     ] = "accuracy",
     ensemble: Annotated[
-        bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together.")
+        bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together, or one decides.")
     ] = True,
-    abstain: Annotated[
-        float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced: rare classes weigh as much as others in training.")
     ] = None,
-    every_class: Annotated[
-        bool, typer.Option("--every-class", help="Add a column with the probability of each class.")
-    ] = False,
+    abstain: Abstain = None,
+    every_class: EveryClass = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/fit-NODES")
@@ -65,24 +76,27 @@ def fit(
     layers: Annotated[int, _of_model(help="Number of layers.")] = 2,
     hidden: Annotated[int, _of_model(help="Width of the layers.")] = 64,
     dropout: Annotated[float, _of_model(help="Share of activations set to zero.")] = 0.5,
-    norm: Annotated[str, _of_model(help=", ".join(NORMS) + ".")] = "none",
+    norm: Annotated[str, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))] = "none",
     lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and not how it comes about.")] = False,
 ) -> None:
     """Label the unlabeled nodes of a graph of your own.
 
     Learns from the labels in NODES, chooses model and λ by labels held out in turn, and writes predictions.csv (or .parquet),
-    model.safetensors (for `sharpen predict`) and summary.json into the output folder.
+    model.safetensors (for `sharpen predict`), summary.json and page.html (everything to look at, in one file) into the output
+    folder.
     """
     from sharpen.cli.outputs import output_folder, write_together
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
     from sharpen.report.fit import expectation, fit_lines
+    from sharpen.report.page import fit_page, write_page
     from sharpen.tables import (
         Columns,
         FeatureEncoder,
@@ -93,14 +107,14 @@ def fit(
         write_predictions,
     )
     from sharpen.training.device import resolve_device
+    from sharpen.training.trials import versions
 
     def tell(text: str) -> None:
         if not (quiet or as_json):
             typer.echo(text, err=True)
 
     resolve_device(device)
-    if abstain is not None and not 0 <= abstain <= 1:
-        raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
+    check_abstain(abstain)
     classifier = NodeClassifier(
         model=model if "," not in model else [name.strip() for name in model.split(",")],
         lam=_auto_or_numbers(lam),
@@ -108,6 +122,7 @@ def fit(
         budget=budget,
         metric=metric,
         ensemble=ensemble,
+        class_weight=class_weight,
         layers=layers,
         hidden=hidden,
         dropout=dropout,
@@ -117,7 +132,7 @@ def fit(
         epochs=epochs,
         device=device,
         seed=seed,
-        progress=tell,
+        progress=None if quiet or as_json else tell,
     )
     start = time.perf_counter()
     columns = Columns(id_column, label, source, target, weight, _names(features), _names(ignore) or ())
@@ -155,20 +170,31 @@ def fit(
         }
         text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
         extra = {"encoder": encoder.to_json(), "columns": _saved_columns(columns, tables.label_column)}
-        write_together(
-            folder,
-            {
-                name: lambda path: write_predictions(path, frame),
-                "model.safetensors": lambda path: classifier.save(path, extra),
-                "summary.json": lambda path: path.write_text(text, encoding="utf-8"),
-            },
-        )
+        files: dict[str, Callable[[Path], object]] = {
+            name: lambda path: write_predictions(path, frame),
+            "model.safetensors": lambda path: classifier.save(path, extra),
+            "summary.json": lambda path: path.write_text(text, encoding="utf-8"),
+        }
+        if page:
+            shown = fit_page(
+                summary,
+                graph,
+                tables.ids,
+                probabilities,
+                name=nodes.name,
+                curves=classifier.curves_,
+                versions=versions(),
+            )
+            files["page.html"] = partial(write_page, shown)
+        write_together(folder, files)
     if as_json:
         typer.echo(text)
         return
     for line in fit_lines(summary):
         typer.echo(line)
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
+    if page:
+        typer.echo(f"To look at it, open {folder / 'page.html'}")
 
 
 def _auto_or_numbers(text: str) -> str | tuple[float, ...]:

@@ -25,19 +25,20 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def output_folder(folder: Path) -> Iterator[Path]:
-    """A folder that can be written to, made if need be; if the block fails and it was made for it, it goes again.
+    """A folder that can be written to, made if need be; if the block fails, what was made for it and is empty goes again.
 
     >>> with tempfile.TemporaryDirectory() as parent, output_folder(Path(parent, "new")) as folder:
     ...     folder.is_dir()
     True
     """
-    existed = folder.is_dir()
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     make_folder(folder)
     try:
         yield folder
-    except BaseException:
-        if not existed and not any(folder.iterdir()):
-            folder.rmdir()
+    except BaseException:  # Ctrl-C too
+        for path in made:
+            if not any(path.iterdir()):
+                path.rmdir()
         raise
 
 

@@ -5,7 +5,19 @@ from typing import Annotated, Any
 
 import typer
 
-from sharpen.cli.fit import EdgesFile, IdOption, LabelOption, NodesFile, SourceOption, TargetOption, WeightOption
+from sharpen.cli.options import (
+    Abstain,
+    Device,
+    EdgesFile,
+    EveryClass,
+    IdColumn,
+    LabelColumn,
+    NodesFile,
+    SourceColumn,
+    TargetColumn,
+    WeightColumn,
+    check_abstain,
+)
 from sharpen.errors import InputError
 
 
@@ -14,19 +26,15 @@ def predict(
     nodes: NodesFile,
     edges: EdgesFile = None,
     *,
-    id_column: IdOption = None,
-    label: LabelOption = None,
-    source: SourceOption = None,
-    target: TargetOption = None,
-    weight: WeightOption = None,
-    abstain: Annotated[
-        float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")
-    ] = None,
-    every_class: Annotated[
-        bool, typer.Option("--every-class", help="Add a column with the probability of each class.")
-    ] = False,
+    id_column: IdColumn = None,
+    label: LabelColumn = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    weight: WeightColumn = None,
+    abstain: Abstain = None,
+    every_class: EveryClass = False,
     out: Annotated[Path, typer.Option(help="Where to write: .csv or .parquet.")] = Path("predictions.csv"),
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    device: Device = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but mistakes.")] = False,
 ) -> None:
     """Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns."""
@@ -41,8 +49,7 @@ def predict(
 
     resolve_device(device)
     check_output(out)
-    if abstain is not None and not 0 <= abstain <= 1:
-        raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
+    check_abstain(abstain)
     classifier = NodeClassifier.load(model, device=device)
     if "encoder" not in classifier.extra_:
         raise InputError(
@@ -57,8 +64,11 @@ def predict(
         tell(line)
     classes = [str(name) for name in classifier.classes_]
     graph = to_graph(tables, x, classes)
-    probabilities = classifier.predict_proba(graph)
     labeled = graph.y.numpy() >= 0
+    known = [None if c < 0 else classifier.classes_[c] for c in graph.y.tolist()] if labeled.any() else None
+    if classifier.lacks_labels(graph, known):
+        tell("no label of this graph is known: what would be spread is left out, and the rest of the model decides")
+    probabilities = classifier.predict_proba(graph, known)
     write_predictions(
         out,
         prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class),

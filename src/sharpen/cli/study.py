@@ -18,8 +18,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sharpen.cli.study_report import report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, list_studies, load_study, runs
+from sharpen.studies.protocol import covers
 
 if TYPE_CHECKING:
     from sharpen.studies.progress import CellProgress
@@ -30,6 +32,7 @@ STORE = Path("sharpen-out") / "store"
 study = typer.Typer(
     no_args_is_help=True, help="The paper's tables and figures, and your own studies: runs that resume."
 )
+study.command()(report)
 
 Names = Annotated[
     list[str],
@@ -38,7 +41,9 @@ Names = Annotated[
         autocompletion=lambda: [study.name for study in list_studies()],
     ),
 ]
-Protocol = Annotated[str, typer.Option(help="paper (its splits and runs) or paired (20 splits or seeds).")]
+Protocol = Annotated[
+    str, typer.Option(help="paper (its splits and runs), paired (20 splits or seeds), ablation (its ablations' split).")
+]
 Datasets = Annotated[str, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 Models = Annotated[str, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 MaxEpochs = Annotated[int | None, typer.Option(help="At most so many epochs: for a quick look.", min=1)]
@@ -63,9 +68,9 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
         return
     table = _table("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
     for each in studies:
-        counts = [f"{_trials(each, protocol):,}" for protocol in PROTOCOLS]
+        counts = [f"{_trials(each, protocol):,}" if protocol in each.protocols else "" for protocol in PROTOCOLS]
         if each.reads is not None:
-            counts = [f"reads {each.reads}", ""]
+            counts = [f"reads {each.reads}", *[""] * (len(PROTOCOLS) - 1)]
         table.add_row(each.name, each.title, str(len(each.datasets) * len(each.models)), *counts)
     _print(table)
     typer.echo("\nA study of your own is a YAML file with the same keys: docs/studies.md.")
@@ -148,7 +153,8 @@ def status(
     Reads only. The time is estimated from past records of the same cells where
     there are some, else from measurements of similar ones.
     """
-    studies = _studies(names) if names else [each for each in list_studies() if each.reads is None]
+    all_studies = [each for each in list_studies() if each.reads is None and protocol in each.protocols]
+    studies = _studies(names) if names else all_studies
     from sharpen.studies.cost import Costs
     from sharpen.studies.progress import progress
     from sharpen.studies.store import Store
@@ -251,7 +257,8 @@ def _conclude(summary: Summary, store: Path) -> None:
 
 def _trials(each: Study, protocol: str) -> int:
     """How many trials a study has under a protocol, counted without making them."""
-    cells = [dataset for dataset in each.datasets for model in each.models if (dataset, model) not in each.skip]
+    datasets = [dataset for dataset in each.datasets if covers(protocol, dataset)]
+    cells = [dataset for dataset in datasets for model in each.models if (dataset, model) not in each.skip]
     return len(each.variants) * sum(len(runs(dataset, protocol, each.runs)) for dataset in cells)
 
 
@@ -264,7 +271,7 @@ def _summary(each: Study) -> dict[str, object]:
         "published": each.published,
         "datasets": each.datasets,
         "models": each.models,
-        "trials": {protocol: _trials(each, protocol) for protocol in PROTOCOLS},
+        "trials": {protocol: _trials(each, protocol) for protocol in each.protocols},
         "reads": each.reads,
     }
 

@@ -9,7 +9,7 @@ from sharpen.errors import InputError
 from sharpen.graph import Array, Graph
 from sharpen.splits import Split, draw_split
 
-METRICS = ("accuracy", "roc-auc")
+METRICS = ("accuracy", "balanced-accuracy", "roc-auc")
 
 
 class NoSuchSplit(InputError, KeyError):
@@ -125,7 +125,8 @@ class Dataset:
     Args:
         name: What to call it; the name of a registered dataset stands for the paper's settings on it.
         graph: The graph.
-        metric: ``"accuracy"``, or ``"roc-auc"`` of the probability of class 1 (two classes).
+        metric: ``"accuracy"``; ``"balanced-accuracy"``, in which every class counts the same; or ``"roc-auc"`` of the
+            probability of class 1 (two classes).
         splits: None: none is given, all that its labels allow can be drawn.
 
     >>> graph = Graph(x=[[1.0], [2.0], [3.0], [4.0]], edge_index=[[0, 1, 2], [1, 2, 3]], y=[0, 1, 0, 1])

@@ -1,8 +1,9 @@
-r"""Accuracy and ROC-AUC of whole populations, on the device.
+r"""Accuracy, plain and balanced, and ROC-AUC of whole populations, on the device.
 
-Both take any number of leading dimensions (a population of R members), have static shapes, never wait for the host and
-run the same way every time, so they may stand inside a captured CUDA graph. Both count in exact arithmetic: two epochs
-with equally many hits have equal scores, whatever nodes they hit, and "the first best epoch" means what it says.
+All take any number of leading dimensions (a population of R members), have static shapes, never wait for the host and
+run the same way every time, so they may stand inside a captured CUDA graph. They count in exact arithmetic: two epochs
+with equally many hits (in each class, where classes count alike) have equal scores, whatever nodes they hit, and "the
+first best epoch" means what it says.
 """
 
 import torch
@@ -32,6 +33,32 @@ def accuracy(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     # Equal float32 weights sum without rounding in float64, in any order; the quotient is then exactly hits / count.
     hits = torch.where(weight > 0, hit * weight, 0.0).sum(dim=-1, dtype=torch.float64)
     return hits / weight.sum(dim=-1, dtype=torch.float64)
+
+
+def balanced_accuracy(logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    r"""The mean over classes of the share of their nodes whose largest logit is right; classes without a node do not count.
+
+    .. math:: \frac{1}{C} \sum_c \frac{|\{i : \operatorname{argmax} z_i = c, y_i = c\}|}{|\{i : y_i = c\}|}
+
+    Args:
+        logits: ``[..., N, C]``.
+        y: ``[N]`` classes; what stands at nodes outside the mask does not matter.
+        mask: ``[..., N]``, the nodes that count.
+
+    Returns:
+        ``[...]`` in float64. NaN for a member that has a NaN logit among its masked nodes, or no masked node.
+
+    >>> logits = torch.tensor([[2.0, 0.0], [3.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    >>> balanced_accuracy(logits, torch.tensor([0, 0, 0, 1]), torch.ones(4, dtype=torch.bool)).item()
+    0.5
+    """
+    classes = torch.arange(logits.shape[-1], device=logits.device)
+    member_of = (y[:, None] == classes).double()
+    size = mask.double() @ member_of  # [..., C]: whole numbers, so in any order the same sum
+    largest, predicted = logits.max(dim=-1)
+    hit = torch.where(largest.isnan(), torch.nan, (predicted == y).double())
+    hits = torch.where(mask, hit, 0.0) @ member_of
+    return torch.where(size > 0, hits / size, 0.0).sum(dim=-1) / (size > 0).sum(dim=-1)
 
 
 def roc_auc(score: Tensor, y: Tensor, mask: Tensor) -> Tensor:

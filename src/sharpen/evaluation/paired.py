@@ -128,7 +128,7 @@ def paired_difference(
     Args:
         a, b: scores of the same length; ``a[i]`` and ``b[i]`` are from the same split and seed.
         level: coverage of both intervals.
-        resamples: number of bootstrap resamples.
+        resamples: number of bootstrap resamples; 0 for no bootstrap interval.
         seed: of the bootstrap.
 
     >>> d = paired_difference(a=[85.1, 84.0, 86.2, 85.5], b=[84.6, 83.8, 85.3, 85.6])
@@ -150,7 +150,7 @@ def paired_difference(
     elif not spread:
         note = "all differences are equal: no spread to judge by"
     bootstrap_interval = None
-    if spread:
+    if spread and resamples:
         rng = np.random.default_rng(seed)
         bootstrap = stats.bootstrap(
             # Sorted, so that the order of the pairs does not change which resamples are drawn.

@@ -1,10 +1,19 @@
 """From members to probabilities that can be believed, and an honest account of how far.
 
-Each member's scores have a temperature of their own, fitted on the nodes that chose its epoch, so that none outvotes the others
-by being louder. The mean of their probabilities gets one more, fitted on nodes that the members in question never met. For the
-account, the labeled nodes are dealt into five groups; for each group, candidates are chosen and that temperature is fitted on
-the other four. So no label has a part in its own score: not in training, not in the choice of the epoch, of the candidate, or
-of a temperature.
+Each candidate's scores have a temperature of their own, so that none outvotes the others by being louder; the mean of their
+probabilities gets one more. Both are fitted on nodes that the members in question never met.
+
+For the account, the labeled nodes are dealt into five groups; for each group, candidates are chosen and temperatures fitted on
+the other four. So a label is judged by members that have not learnt from it, and its own hit or miss counts neither in the
+choice of candidates nor in a temperature. Three things keep the account from being exact:
+
+- Which candidates were trained for more than one round was decided by all labels. It flatters, a little.
+- The predictions for the other four groups, by which candidates are chosen, come from members that have learnt from labels of
+  the group. That ties the choice to them, weakly, in no certain direction.
+- What is judged has learnt from four fifths of the labels and votes with one member of each round; what is delivered has seen all
+  labels and votes with all. It is too modest, the more so the fewer labels there are.
+
+And like any number from labels, it holds for nodes like the labeled ones.
 """
 
 from __future__ import annotations
@@ -31,12 +40,21 @@ def sharpen_by(probabilities: np.ndarray, temperature: float) -> np.ndarray:
     return softmax(np.log(np.maximum(probabilities, 1e-300)) / temperature, axis=-1)
 
 
-def mean_probabilities(evidence: Evidence, chosen: Sequence[Candidate], *, calibrated: bool = True) -> np.ndarray:
-    """What the candidates together say of each labeled node they never met, [n, C]; NaN rows for all others."""
+def mean_probabilities(
+    evidence: Evidence, chosen: Sequence[Candidate], keep: np.ndarray | None = None, *, calibrated: bool = True
+) -> np.ndarray:
+    """What the candidates together say of each labeled node they never met, [n, C]; NaN rows for all others.
+
+    Args:
+        evidence: Of all members.
+        chosen: Who votes.
+        keep: The labeled nodes to fit the candidates' temperatures on; None: all.
+        calibrated: Whether scores are brought to those temperatures.
+    """
     total, voters = np.zeros((len(evidence.y), evidence.num_classes)), np.zeros(len(evidence.y))
     for candidate in chosen:
-        rows, probabilities = evidence.test_votes(candidate, calibrated=calibrated)
-        np.add.at(total, rows, probabilities)
+        rows, scores = evidence.test_scores(candidate)
+        np.add.at(total, rows, softmax(scores / (evidence.temperature(candidate, keep) if calibrated else 1.0), axis=1))
         np.add.at(voters, rows, 1)
     with np.errstate(invalid="ignore"):
         return total / voters[:, None]
@@ -44,7 +62,7 @@ def mean_probabilities(evidence: Evidence, chosen: Sequence[Candidate], *, calib
 
 def fit_mean_temperature(evidence: Evidence, chosen: Sequence[Candidate], keep: np.ndarray | None = None) -> float:
     """The temperature of the mean of all votes, of least log-loss on the labeled nodes to keep."""
-    p = mean_probabilities(evidence, chosen)
+    p = mean_probabilities(evidence, chosen, keep)
     counted = ~np.isnan(p[:, 0]) if keep is None else keep & ~np.isnan(p[:, 0])
     if not counted.any():
         return 1.0
@@ -88,7 +106,7 @@ def cross_fit(
         chosen = choose(evidence, ensemble=ensemble, keep=keep, among=among)
         temperature = fit_mean_temperature(evidence, chosen, keep)
         before[group] = mean_probabilities(evidence, chosen, calibrated=False)[group]
-        after[group] = sharpen_by(mean_probabilities(evidence, chosen)[group], temperature)
+        after[group] = sharpen_by(mean_probabilities(evidence, chosen, keep)[group], temperature)
     rows = np.flatnonzero(~np.isnan(after[:, 0]))
     return HonestPredictions(rows, before[rows], after[rows])
 

@@ -1,4 +1,4 @@
-"""What the search may choose from: models, λ, and the balance term."""
+"""What the search may choose from: models, λ, the balance term, and what neighbours and known labels add to predictions."""
 
 from __future__ import annotations
 
@@ -13,28 +13,35 @@ from sharpen.trial import MODELS
 AUTO_LAMS = (0.25, 0.5, 0.1, 1.0)
 # How many λ of a GCN come before the first of these: sharpening an MLP tells least about a graph.
 _WAIT = {"gcn": 0, "sage": 2, "gat": 3, "mlp": 6}
+# What may be done to predictions (:mod:`sharpen.fitting.neighbours`); every trained member is judged with each.
+AFTER = ("", "smoothed", "spread")
 MODEL_NAMES = {"mlp": "MLP", "gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 
 
 @dataclass(frozen=True, order=True)
 class Candidate:
-    """A model with its objective, its predictions smoothed or not; all else is shared by the candidates of one search.
+    """A model with its objective, and what is done to its predictions; all else is shared by the candidates of one search.
+
+    Args:
+        model: The name of the architecture.
+        lam, balance: As in :class:`sharpen.Trial`.
+        after: One of ``AFTER``.
 
     >>> Candidate("gcn", lam=0.5, balance=0.5).name
     'GCN with λ = 0.5 and balance 0.5'
-    >>> Candidate("mlp").name
-    'plain MLP'
+    >>> Candidate("mlp", after="spread").name
+    'plain spread MLP'
     """
 
     model: str
     lam: float = 0.0
     balance: float = 0.0
-    smooth: bool = False
+    after: str = ""
 
     @property
     def uses_graph(self) -> bool:
         """Whether edges matter to it."""
-        return self.model != "mlp" or self.smooth
+        return self.model != "mlp" or self.after != ""
 
     @property
     def sharpens(self) -> bool:
@@ -44,9 +51,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """What to call it in a sentence."""
-        model = MODEL_NAMES.get(self.model, self.model)
-        if self.smooth:
-            model = f"smoothed {model}"
+        model = f"{self.after} {MODEL_NAMES.get(self.model, self.model)}".strip()
         if not self.sharpens:
             return f"plain {model}"
         return f"{model} with λ = {self.lam:g}" + (f" and balance {self.balance:g}" if self.balance else "")
@@ -54,16 +59,16 @@ class Candidate:
     @property
     def plain(self) -> Candidate:
         """The same model without sharpening."""
-        return Candidate(self.model, smooth=self.smooth)
+        return Candidate(self.model, after=self.after)
 
     @property
     def rough(self) -> Candidate:
-        """What is trained: the same without smoothing, which comes after."""
-        return replace(self, smooth=False)
+        """What is trained: the same without what comes after."""
+        return replace(self, after="")
 
 
 def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto") -> list[Candidate]:
-    """All candidates to train, those first that a short search should not miss; each is judged smoothed as well.
+    """All candidates to train, those first that a short search should not miss; each is judged smoothed and spread as well.
 
     Plain training is always among them, as the baseline; so is the plain MLP where models are chosen automatically, to
     see whether the graph helps.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax
 
 from sharpen.errors import InputError
 from sharpen.evaluation.calibration import fit_temperature
@@ -44,7 +44,6 @@ class Evidence:
         self.members: dict[Candidate, list[Member]] = {}
         for member in members:
             self.members.setdefault(member.candidate, []).append(member)
-        self._temperatures = {id(member): self.temperature(member) for member in members if member.ok}
         self._hits = {candidate: self._mean_hits(own) for candidate, own in self.members.items()}
         first = {c: [member for member in own if member.round_number == 0] for c, own in self.members.items()}
         self._first_hits = {candidate: self._mean_hits(own) for candidate, own in first.items()}
@@ -62,10 +61,9 @@ class Evidence:
         """How often each labeled node was got right while held out; NaN for nodes that never were."""
         hits, count = np.zeros(len(self.y)), np.zeros(len(self.y))
         for member in members:
-            for nodes, logits in ((member.val, member.val_logits), (member.test, member.test_logits)):
-                rows = self.rows(nodes)
-                hits[rows] += member.ok & (logits.argmax(1) == self.y[rows])
-                count[rows] += 1
+            rows = self.rows(member.test)
+            hits[rows] += member.ok & (member.test_logits.argmax(1) == self.y[rows])
+            count[rows] += 1
         with np.errstate(invalid="ignore"):
             return hits / count
 
@@ -82,18 +80,48 @@ class Evidence:
         weight = 100 * self.weight[both] / self.weight[both].mean()
         return paired_difference(weight * self._hits[a][both], weight * self._hits[b][both])
 
-    def temperature(self, member: Member) -> float:
-        """The temperature of a member's scores: of least log-loss on the nodes that chose its epoch.
+    def folds(self, a: Candidate, b: Candidate) -> list[dict[str, float]]:
+        """The same fold by fold: how many held-out labels, and the share in percent that each got right on them."""
+        others = {(own.round_number, own.test.tobytes()): own for own in self.members[b]}
+        pairs = [(own, others.get((own.round_number, own.test.tobytes()))) for own in self.members[a]]
+        return [
+            {
+                "round": own.round_number,
+                "nodes": len(own.test),
+                "a": self._percent(own),
+                "b": self._percent(other),
+            }
+            for own, other in pairs
+            if other is not None and own.ok and other.ok
+        ]
 
-        An early epoch leaves small scores and a late one large ones, so every member has its own. Nodes it never met have no part
-        in it.
-        """
-        return fit_temperature(member.val_logits, self.y[self.rows(member.val)], smoothing=1 / (len(member.val) + 2))
+    def _percent(self, member: Member) -> float:
+        rows = self.rows(member.test)
+        hits = member.test_logits.argmax(1) == self.y[rows]
+        return 100 * float(np.average(hits, weights=self.weight[rows]))
 
-    def test_votes(self, candidate: Candidate, *, calibrated: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and probabilities of every prediction for a node that its member never met."""
+    def test_scores(self, candidate: Candidate) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and class scores of every prediction for a node that its member never met."""
         members = [member for member in self.members[candidate] if member.ok]
-        rows = [self.rows(member.test) for member in members]
-        scale = [self._temperatures[id(member)] if calibrated else 1.0 for member in members]
-        logits = [member.test_logits.astype(np.float64) / t for member, t in zip(members, scale, strict=True)]
-        return np.concatenate(rows), softmax(np.concatenate(logits), axis=1)
+        rows = np.concatenate([self.rows(member.test) for member in members])
+        return rows, np.concatenate([member.test_logits for member in members]).astype(np.float64)
+
+    def temperature(self, candidate: Candidate, keep: np.ndarray | None = None) -> float:
+        """The temperature of a candidate's scores: of least log-loss on held-out labels, all of them or those to keep.
+
+        One for all its members, which were trained alike: a member's own slice would be too few nodes to say.
+        """
+        rows, scores = self.test_scores(candidate)
+        counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
+        if not counted.any():
+            return 1.0
+        return fit_temperature(scores[counted], self.y[rows[counted]], smoothing=1 / (int(counted.sum()) + 2))
+
+    def log_loss(self, candidate: Candidate, keep: np.ndarray | None = None) -> float:
+        """The mean surprise at held-out labels, at the candidate's temperature: it tells candidates of equal score apart."""
+        rows, scores = self.test_scores(candidate)
+        counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
+        if not counted.any():
+            return 0.0
+        log_p = log_softmax(scores[counted] / self.temperature(candidate, keep), axis=1)
+        return float(-log_p[np.arange(len(log_p)), self.y[rows[counted]]].mean())

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from sharpen.errors import InputError
-from sharpen.evaluation.calibration import temperature_for_confidence
+from sharpen.evaluation.calibration import reliability, temperature_for_confidence
 from sharpen.fitting.calibrated import (
     HonestPredictions,
     coverage,
@@ -22,21 +22,47 @@ from sharpen.fitting.calibrated import (
 )
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.folds import deal
-from sharpen.fitting.members import Backbone
+from sharpen.fitting.folds import all_labels, deal
+from sharpen.fitting.members import Backbone, Job, Member, heard
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
-from sharpen.fitting.smoothing import smoothed
 from sharpen.graph import Graph
 
 
 @dataclass(frozen=True)
 class Voters:
-    """The members of one candidate: their weights, and the temperature of each one's scores."""
+    """The members of one candidate: their weights, and the temperature of their scores."""
 
     candidate: Candidate
-    temperatures: list[float]
+    temperature: float
     weights: list[dict[str, np.ndarray]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Jury:
+    """Voters whose mean is what is predicted.
+
+    Args:
+        voters: By candidate, the best first.
+        temperature: Of the mean of their probabilities.
+    """
+
+    voters: list[Voters]
+    temperature: float
+
+    @property
+    def spreads(self) -> bool:
+        """Whether it makes use of known labels."""
+        return any(group.candidate.after == "spread" for group in self.voters)
+
+    def probabilities(self, graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone) -> np.ndarray:
+        """Calibrated probabilities [N, C]."""
+        total, count = np.zeros((graph.num_nodes, num_classes)), 0
+        for vote in votes(self.voters, graph, known, num_classes, backbone):
+            total += vote
+            count += 1
+        return sharpen_by(total / count, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -44,39 +70,65 @@ class Fitted:
     """What is needed to predict, and what is known about the predictions.
 
     Args:
-        voters: By candidate, the best first.
-        temperature: Of the mean of their probabilities.
+        jury: Who votes.
+        without_labels: Who votes on a graph of which no label is known, if that is not the same.
+        known: The class of each node of the graph it was fitted on, −1 for unknown.
+        graph_id: What that graph is recognised by.
         num_features, num_classes: What it takes and gives.
         report: Scores, verdicts and notes, ready for JSON.
+        curves: Traces of the members of the best candidate (``chosen``) and of its plain twin (``plain``); not saved.
     """
 
-    voters: list[Voters]
-    temperature: float
+    jury: Jury
+    without_labels: Jury | None
+    known: np.ndarray = field(repr=False)
+    graph_id: str
     num_features: int
     num_classes: int
     report: dict[str, Any] = field(repr=False)
+    curves: dict[str, list[Mapping[str, np.ndarray]]] = field(default_factory=dict, repr=False)
 
-    def probabilities(self, graph: Graph, backbone: Backbone) -> np.ndarray:
-        """Calibrated probabilities [N, C] for every node of a graph with the same features."""
+    def probabilities(self, graph: Graph, backbone: Backbone, known: np.ndarray | None = None) -> np.ndarray:
+        """Calibrated probabilities [N, C] for every node of a graph with the same features.
+
+        Args:
+            graph: To label; its own labels are not looked at.
+            backbone: What the members were trained with.
+            known: The classes that may be spread, −1 for unknown. None: those it was fitted on, if it is that graph; else none.
+        """
         if graph.num_features != self.num_features:
             raise InputError(
                 f"the graph has {graph.num_features} features, but the model was fitted on {self.num_features}; "
                 "give the same ones in the same order"
             )
-        total, count = np.zeros((graph.num_nodes, self.num_classes)), 0
-        for vote in votes(self.voters, graph, self.num_classes, backbone):
-            total += vote
-            count += 1
-        return sharpen_by(total / count, self.temperature)
+        known = self.known_of(graph) if known is None else known
+        jury = self.jury if (known >= 0).any() or self.without_labels is None else self.without_labels
+        return jury.probabilities(graph, known, self.num_classes, backbone)
+
+    def known_of(self, graph: Graph) -> np.ndarray:
+        """The labels to spread that it remembers: on the graph it was fitted on, those of the fit; on any other, none."""
+        same = self.jury.spreads and identify(graph) == self.graph_id
+        return self.known if same else np.full(graph.num_nodes, -1)
 
 
-def votes(voters: Sequence[Voters], graph: Graph, num_classes: int, backbone: Backbone) -> Iterator[np.ndarray]:
-    """What each member says of every node, at its own temperature: probabilities [N, C], one after the other."""
+def identify(graph: Graph) -> str:
+    """What stands for a graph apart from its labels.
+
+    >>> graph = Graph(x=np.eye(2), edge_index=[[0], [1]], y=[0, 1])
+    >>> identify(graph) == identify(Graph(x=np.eye(2), edge_index=[[0], [1]]))
+    True
+    """
+    return Graph(graph.x, graph.edge_index, edge_weight=graph.edge_weight).fingerprint
+
+
+def votes(
+    voters: Sequence[Voters], graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone
+) -> Iterator[np.ndarray]:
+    """What each member says of every node, at its temperature: probabilities [N, C], one after the other."""
+    neighbours = Neighbours(graph)
     for group in voters:
-        scores = backbone.logits(graph, group.candidate.model, num_classes, group.weights)
-        for logits, temperature in zip(scores, group.temperatures, strict=True):
-            final = smoothed(graph, logits) if group.candidate.smooth else logits.astype(np.float64)
-            yield softmax(final / temperature, axis=1)
+        for logits in backbone.logits(graph, group.candidate.model, num_classes, group.weights):
+            yield softmax(heard(neighbours, logits, group.candidate.after, known) / group.temperature, axis=1)
 
 
 def conclude(
@@ -95,18 +147,58 @@ def conclude(
     evidence = Evidence(found.members, y, metric)
     chosen = choose(evidence, ensemble=ensemble)
     report = _report(evidence, chosen, found, graph, ensemble, seed)
+    if graph.edge_weight is not None and any(candidate.model == "gat" for candidate in chosen):
+        notes = [*notes, "GAT, which is used, learns weights of its own and does not read those of the edges"]
     report |= {"metric": metric, "settings": dict(settings), "seed": seed, "notes": [*notes, *found.notes]}
-    voters, places = [], []
-    for candidate in chosen:
-        members = evidence.members[candidate]
-        if not ensemble:
-            members = [max(members, key=lambda own: (own.val_logits.argmax(1) == y[own.val]).mean())]
-        own_temperatures = [evidence.temperature(own) for own in members]
-        voters.append(Voters(candidate, own_temperatures, [own.weights for own in members]))
-        places += _places_in_round([own.round_number for own in members])
-    temperature = _ensemble_temperature(voters, places, fit_mean_temperature(evidence, chosen), graph, backbone)
-    report["temperature"] = temperature
-    return Fitted(voters, temperature, graph.num_features, graph.num_classes, report)
+    final = None
+    if not ensemble:
+        # One run on every label takes the place of five on four fifths of them.
+        final = backbone.train(graph, [Job(chosen[0].rough, all_labels(y), 1000 * seed)])[0]
+        report["chosen"][0]["members"] = 1
+    jury = _jury(evidence, chosen, final, graph, y, backbone)
+    report["temperature"] = jury.temperature
+    without_labels = None
+    if jury.spreads:
+        # As if nobody had thought of spreading: of each voter, the better of what else was judged.
+        bare = [
+            _best([c for c in evidence.sound if c.rough == own.rough and c.after != "spread"], evidence)
+            for own in chosen
+        ]
+        without_labels = _jury(evidence, list(dict.fromkeys(bare)), final, graph, np.full_like(y, -1), backbone)
+    known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
+    curves = {
+        name: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
+        for name, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
+    }
+    return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report, curves)
+
+
+def _best(candidates: Sequence[Candidate], evidence: Evidence) -> Candidate:
+    return max(candidates, key=lambda candidate: (evidence.score(candidate), -len(candidate.after)))
+
+
+def _jury(
+    evidence: Evidence,
+    chosen: Sequence[Candidate],
+    final: Member | None,
+    graph: Graph,
+    known: np.ndarray,
+    backbone: Backbone,
+) -> Jury:
+    """The voters of the chosen candidates at their temperatures: all members of theirs, or the final one."""
+    folds = [Voters(c, evidence.temperature(c), [own.weights for own in evidence.members[c]]) for c in chosen]
+    places = [place for c in chosen for place in _places_in_round([own.round_number for own in evidence.members[c]])]
+    temperature = fit_mean_temperature(evidence, chosen)
+    if final is None and max(places) == 0:
+        return Jury(folds, temperature)
+    nodes = _some_unlabeled(graph)
+    said = [vote[nodes] for vote in votes(folds, graph, known, graph.num_classes, backbone)]
+    confidence = _confidence_of_folds(said, places, temperature)
+    if final is None:
+        return Jury(folds, temperature_for_confidence(np.mean(said, axis=0), confidence))
+    alone = [Voters(chosen[0], folds[0].temperature, [final.weights])]
+    vote = next(votes(alone, graph, known, graph.num_classes, backbone))
+    return Jury(alone, temperature_for_confidence(vote[nodes], confidence))
 
 
 def _places_in_round(rounds: Sequence[int]) -> list[int]:
@@ -118,26 +210,23 @@ def _places_in_round(rounds: Sequence[int]) -> list[int]:
     return [list(rounds[:i]).count(number) for i, number in enumerate(rounds)]
 
 
-def _ensemble_temperature(
-    voters: Sequence[Voters], places: Sequence[int], temperature: float, graph: Graph, backbone: Backbone
-) -> float:
-    """The temperature of the mean of all votes.
-
-    It was fitted for the mean over one fold of each round, since a labeled node has no other members that never met it. The mean
-    over all folds is flatter, and if anything more often right. So on nodes without a label it is made as sure as the means of
-    single folds are there.
-    """
-    if max(places) == 0:
-        return temperature
+def _some_unlabeled(graph: Graph, most: int = 5000) -> np.ndarray:
     unlabeled = np.flatnonzero(graph.y.numpy() < 0)
     nodes = unlabeled if len(unlabeled) else np.arange(graph.num_nodes)
-    nodes = np.random.default_rng(0).permutation(nodes)[:5000]
+    return np.random.default_rng(0).permutation(nodes)[:most]
+
+
+def _confidence_of_folds(said: Sequence[np.ndarray], places: Sequence[int], temperature: float) -> float:
+    """How sure the mean over one fold of each round is, at the temperature that was fitted for it.
+
+    A labeled node has no other members that never met it, so that is what could be calibrated. The mean over all folds, or one
+    run on all labels, has another confidence, and if anything is more often right: on nodes without a label it is made as sure
+    as this.
+    """
     by_fold: dict[int, list[np.ndarray]] = {}
-    for place, vote in zip(places, votes(voters, graph, graph.num_classes, backbone), strict=True):
-        by_fold.setdefault(place, []).append(vote[nodes])
-    single = [sharpen_by(np.mean(own, axis=0), temperature).max(1).mean() for own in by_fold.values()]
-    together = np.mean([vote for own in by_fold.values() for vote in own], axis=0)
-    return temperature_for_confidence(together, float(np.mean(single)))
+    for place, vote in zip(places, said, strict=True):
+        by_fold.setdefault(place, []).append(vote)
+    return float(np.mean([sharpen_by(np.mean(own, axis=0), temperature).max(1).mean() for own in by_fold.values()]))
 
 
 def _report(
@@ -170,7 +259,7 @@ def _report(
             for c in chosen
         ],
         "verdicts": [asdict(answer) for answer in answers],
-        "expected": _account(used, evidence),
+        "expected": _account(used, evidence) | _detail(used, evidence),
         "baselines": baselines,
         "coverage": coverage(used.after, evidence.y[used.rows]),
         "candidates": [
@@ -201,3 +290,19 @@ def _account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
         "before": quality(honest.before, y),
         "after": quality(honest.after, y),
     }
+
+
+def _detail(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
+    """Which class is taken for which, and bin by bin how far confidence can be believed."""
+    y = evidence.y[honest.rows]
+    confusion = np.zeros((evidence.num_classes, evidence.num_classes), dtype=np.int64)
+    np.add.at(confusion, (y, honest.after.argmax(1)), 1)
+    bins = {}
+    for name, probabilities in (("before", honest.before), ("after", honest.after)):
+        table = reliability(probabilities, y)
+        bins[name] = {
+            "nodes": table.nodes.tolist(),
+            "confidence": [None if np.isnan(value) else float(value) for value in table.confidence],
+            "accuracy": [None if np.isnan(value) else float(value) for value in table.accuracy],
+        }
+    return {"confusion": confusion.tolist(), "reliability": bins}

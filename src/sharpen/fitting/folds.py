@@ -1,8 +1,8 @@
-"""Which labeled nodes to learn from, which to choose an epoch by, and which to keep for an honest number.
+"""Which labeled nodes to learn from, and which to keep for an honest number.
 
-Labeled nodes are dealt into five slices, class by class. Each of the five members of a round learns from three slices; the
-next slice chooses its epoch, and the one after that it never meets. In every round each label is learnt from, chooses, and
-judges, but no two of these for the same member. Another round deals anew.
+Labeled nodes are dealt into five slices, class by class. Each of the five members of a round learns from four slices and never
+meets the fifth, which judges it. No slice is spent on choosing an epoch: on the few nodes of one it would choose by luck, so
+training runs for a fixed number of epochs. Another round deals anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sharpen.errors import InputError
 from sharpen.splits import Split
 
 SLICES = 5
-# A class needs one node to learn from, whatever two slices are held out.
+# A class needs two nodes to learn from, whatever slice is held out.
 FEWEST = 3
 # So many validation nodes in a round are enough; with many labels, fewer folds have them.
 ENOUGH = 300
@@ -73,16 +73,35 @@ def draw_round(y: np.ndarray, round_number: int, seed: int = 0) -> list[Split]:
 
     >>> folds = draw_round(np.array([0, 1] * 20), 0)
     >>> len(folds), folds[0]
-    (5, Split('round0-fold0', train=24, val=8, test=8))
+    (5, Split('round0-fold0', train=32, val=0, test=8))
     """
     slices = deal(y, 1000 * seed + round_number)
     labeled = np.flatnonzero(y >= 0)
     folds = []
     for k in range(folds_needed(len(labeled))):
-        test, val = slices[k], slices[(k + 1) % SLICES]
-        train = np.setdiff1d(labeled, np.concatenate([test, val]), assume_unique=True)
-        folds.append(Split(f"round{round_number}-fold{k}", train=train, val=val, test=test))
+        train = np.setdiff1d(labeled, slices[k], assume_unique=True)
+        folds.append(Split(f"round{round_number}-fold{k}", train=train, val=[], test=slices[k]))
     return folds
+
+
+def all_labels(y: np.ndarray) -> Split:
+    """Every labeled node to learn from, none to judge by.
+
+    >>> all_labels(np.array([0, -1, 1]))
+    Split('all', train=2, val=0, test=0)
+    """
+    return Split("all", train=np.flatnonzero(y >= 0), val=[], test=[])
+
+
+def balanced_weights(y: np.ndarray, num_classes: int) -> list[float]:
+    """A weight for each class that makes up for how few labels it has: inverse to their number, 1 on the average label.
+
+    >>> balanced_weights(np.array([0, 0, 0, 1, -1]), 3)
+    [0.6666666666666666, 2.0, 1.0]
+    """
+    count = np.bincount(y[y >= 0], minlength=num_classes)
+    present = int((count > 0).sum())
+    return [float(count.sum() / (present * c)) if c else 1.0 for c in count]
 
 
 def folds_needed(labeled: int) -> int:

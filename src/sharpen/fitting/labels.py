@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def as_graph(data: Any, y: Any = None, classes: np.ndarray | None = None) -> tup
         raise InputError(
             f"y has {len(numbers)} labels, but the graph has {graph.num_nodes} nodes; give one for each node"
         )
-    return Graph(graph.x, graph.edge_index, numbers, _names(classes), graph.name), classes
+    return replace(graph, y=torch.from_numpy(numbers), class_names=_names(classes)), classes
 
 
 def class_values(graph: Graph) -> np.ndarray:
@@ -121,8 +122,9 @@ def convert(data: Any) -> tuple[Graph, Any]:
         x, adjacency = data
         if not scipy.sparse.issparse(adjacency):
             if isinstance(adjacency, Tensor) and adjacency.layout != torch.strided:
-                indices = adjacency.cpu().to_sparse_coo().coalesce().indices()
-                return Graph(x=x, edge_index=indices), None
+                coo = adjacency.cpu().to_sparse_coo().coalesce()
+                adjacency = scipy.sparse.coo_array((coo.values().numpy(), coo.indices().numpy()), shape=coo.shape)
+                return Graph.from_scipy(adjacency, x), None
             adjacency = scipy.sparse.csr_array(np.asarray(adjacency))
         return Graph.from_scipy(adjacency, x), None
     raise InputError(

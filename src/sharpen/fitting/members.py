@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
-from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.smoothing import smoothed
+from sharpen.fitting.candidates import AFTER, Candidate
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.graph import Graph
 from sharpen.splits import Split
 
 
 @dataclass(frozen=True)
 class Job:
-    """One member to train."""
+    """One member to train, on the training nodes of a split; its test nodes are those it is to be judged by."""
 
     candidate: Candidate
     split: Split
@@ -29,50 +29,78 @@ class Member:
     """A trained member.
 
     Args:
-        candidate: Model and objective.
-        val, test: The labeled nodes that chose its epoch, and those it never met.
-        val_logits, test_logits: Class scores of those nodes at the chosen epoch.
+        candidate: Model and objective, and what was done to its predictions.
+        test: The labeled nodes it never met.
+        test_logits: Its class scores of them.
         weights: Parameters and buffers by name.
-        best_epoch: The chosen epoch.
         ok: Whether it stayed finite.
         round_number: In which round of the search it was trained.
+        traces: Per epoch, as :class:`sharpen.Record` holds them, where what trained it keeps them.
     """
 
     candidate: Candidate
-    val: np.ndarray
     test: np.ndarray
-    val_logits: np.ndarray = field(repr=False)
     test_logits: np.ndarray = field(repr=False)
     weights: dict[str, np.ndarray] = field(repr=False)
-    best_epoch: int = 0
     ok: bool = True
     round_number: int = 0
+    traces: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
 
 def judged(
-    graph: Graph, job: Job, logits: np.ndarray, weights: dict[str, np.ndarray], best_epoch: int, ok: bool
+    neighbours: Neighbours,
+    y: np.ndarray,
+    job: Job,
+    logits: np.ndarray,
+    weights: dict[str, np.ndarray],
+    ok: bool,
+    traces: Mapping[str, np.ndarray] | None = None,
 ) -> list[Member]:
-    """The member that a job gave, and the same with its predictions smoothed.
+    """The member that a job gave, as it is and after all that may be done to its predictions, in the order of ``AFTER``.
 
     Args:
-        graph, job: What was trained on what.
+        neighbours: Of the graph.
+        y: Classes of all nodes; those of the job's training nodes are spread, no other is read.
+        job: What was trained.
         logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
-        weights, best_epoch, ok: As for :class:`Member`.
+        weights, ok, traces: As for :class:`Member`.
     """
-    val, test = job.split.val.numpy(), job.split.test.numpy()
-    members = []
-    for candidate, scores in ((job.candidate, logits), (replace(job.candidate, smooth=True), smoothed(graph, logits))):
-        members.append(
-            Member(candidate, val, test, scores[val], scores[test], weights, best_epoch, ok, job.round_number)
+    train, test = job.split.train.numpy(), job.split.test.numpy()
+    known = np.full(len(y), -1)
+    known[train] = y[train]
+    return [
+        Member(
+            replace(job.candidate, after=after),
+            test,
+            heard(neighbours, logits, after, known)[test],
+            weights,
+            ok,
+            job.round_number,
+            traces or {},
         )
-    return members
+        for after in AFTER
+    ]
+
+
+def heard(neighbours: Neighbours, logits: np.ndarray, after: str, known: np.ndarray) -> np.ndarray:
+    """Class scores after what a candidate does to them.
+
+    Args:
+        neighbours: Of the graph.
+        logits: Class scores of all nodes, [N, C].
+        after: One of ``AFTER``.
+        known: The class of each node, −1 where it is not to be used.
+    """
+    if after == "smoothed":
+        return neighbours.smoothed(logits)
+    return neighbours.spread(logits, known) if after == "spread" else logits.astype(np.float64)
 
 
 class Backbone(Protocol):
     """What can train members and predict with their weights: a population of the built-in models, or a module."""
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: as it is, and smoothed."""
+        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
         ...
 
     def logits(

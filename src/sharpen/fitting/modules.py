@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from sharpen.errors import InputError
+from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Member, judged
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.objective import SharpeningLoss
@@ -24,19 +26,24 @@ Factory = Callable[[int, int], nn.Module]
 class ModuleBackbone:
     """Trains a module that is called as ``model(x, edge_index)`` and gives logits or log-probabilities [N, C].
 
+    Where edges have weights and the module takes an ``edge_weight``, it gets them.
+
     Args:
         model: A module, copied and newly initialised for each member; or a function of (number of features, number of
             classes) that makes one.
         settings: ``lr weight_decay epochs q``, as in :class:`sharpen.Trial`; ``hidden``, as a hint at its size.
         device: ``auto``, ``cpu`` or ``cuda``.
+        balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
 
     >>> backbone = ModuleBackbone(lambda features, classes: nn.Linear(features, classes), {})
     >>> backbone.build(3, 2, seed=0).weight.shape
     torch.Size([2, 3])
     """
 
-    def __init__(self, model: nn.Module | Factory, settings: Mapping[str, Any], device: str = "auto") -> None:
-        self.model, self.settings, self.device = model, dict(settings), device
+    def __init__(
+        self, model: nn.Module | Factory, settings: Mapping[str, Any], device: str = "auto", balanced: bool = False
+    ) -> None:
+        self.model, self.settings, self.device, self.balanced = model, dict(settings), device, balanced
 
     def build(self, num_features: int, num_classes: int, seed: int) -> nn.Module:
         """A new module with weights of its own; no other random state is touched."""
@@ -53,48 +60,53 @@ class ModuleBackbone:
         return module
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: as it is, and smoothed."""
+        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
         where = resolve_device(self.device)
-        x, edge_index, y = _dense(graph).to(where), graph.edge_index.to(where), graph.y.to(where)
+        x, edges, y = _dense(graph).to(where), _Edges(graph, where), graph.y.to(where)
+        neighbours, members = Neighbours(graph), []
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            return [member for job in jobs for member in self._train_one(graph, job, x, edge_index, y)]
+            for job in jobs:
+                logits, weights, ok = self._train_one(graph, job, x, edges, y)
+                members += judged(neighbours, graph.y.numpy(), job, logits, weights, ok)
+        return members
 
-    def _train_one(self, graph: Graph, job: Job, x: Tensor, edge_index: Tensor, y: Tensor) -> list[Member]:
+    def _train_one(
+        self, graph: Graph, job: Job, x: Tensor, edges: _Edges, y: Tensor
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], bool]:
+        """Class scores of all nodes and the weights after the last epoch, and whether it stayed finite."""
         module = self.build(graph.num_features, graph.num_classes, job.seed).to(x.device)
-        objective = SharpeningLoss(lam=job.candidate.lam, balance=job.candidate.balance, q=self.settings["q"])
+        objective = SharpeningLoss(
+            lam=job.candidate.lam,
+            balance=job.candidate.balance,
+            q=self.settings["q"],
+            class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
+        )
         optimizer = torch.optim.Adam(
             module.parameters(), lr=self.settings["lr"], weight_decay=self.settings["weight_decay"]
         )
-        train, val = job.split.train.to(x.device), job.split.val.to(x.device)
-        best_hits, best_epoch, ok = -1, -1, True
-        best: tuple[Tensor, dict[str, Tensor]] | None = None
+        train = job.split.train.to(x.device)
         with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
             torch.manual_seed(job.seed)  # of dropout
-            for epoch in range(self.settings["epochs"]):
-                module.train()
+            for _ in range(self.settings["epochs"]):
                 optimizer.zero_grad()
-                loss = objective(_call(module, x, edge_index, graph.num_classes), y, labeled=train)
+                loss = objective(_call(module.train(), x, edges, graph.num_classes), y, labeled=train)
                 loss.backward()
                 optimizer.step()
-                with torch.no_grad():
-                    logits = _call(module.eval(), x, edge_index, graph.num_classes)
-                if not (torch.isfinite(loss) and torch.isfinite(logits).all()):
-                    ok = False
+                if not torch.isfinite(loss):
                     break
-                hits = int((logits[val].argmax(1) == y[val]).sum())
-                if hits > best_hits:
-                    state = {name: value.detach().clone() for name, value in module.state_dict().items()}
-                    best_hits, best_epoch, best = hits, epoch, (logits, state)
-        logits, state = best if best is not None else (torch.zeros(len(y), graph.num_classes), module.state_dict())
-        weights = {name: value.detach().cpu().numpy() for name, value in state.items()}
-        return judged(graph, job, logits.cpu().numpy(), weights, best_epoch, ok)
+            with torch.no_grad():
+                logits = _call(module.eval(), x, edges, graph.num_classes)
+        ok = bool(torch.isfinite(loss) and torch.isfinite(logits).all())
+        logits = logits if ok else torch.zeros_like(logits)
+        weights = {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}
+        return logits.cpu().numpy(), weights, ok
 
     def logits(
         self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights, in the same order."""
         where = resolve_device(self.device)
-        x, edge_index = _dense(graph).to(where), graph.edge_index.to(where)
+        x, edges = _dense(graph).to(where), _Edges(graph, where)
         module = self.build(graph.num_features, num_classes, seed=0).to(where).eval()
         for own in weights:
             try:
@@ -105,7 +117,7 @@ class ModuleBackbone:
                     f"model does not fit the saved weights ({reason}); give the one it was fitted with"
                 ) from None
             with torch.no_grad():
-                yield _call(module, x, edge_index, num_classes).cpu().numpy()
+                yield _call(module, x, edges, num_classes).cpu().numpy()
 
 
 def _initialized(module: nn.Module) -> nn.Module:
@@ -122,11 +134,23 @@ def _dense(graph: Graph) -> Tensor:
     return graph.x.to_dense() if graph.is_sparse else graph.x
 
 
-def _call(module: nn.Module, x: Tensor, edge_index: Tensor, num_classes: int) -> Tensor:
+class _Edges:
+    """The edges as a module takes them, on its device."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        self.index = graph.edge_index.to(device)
+        self.weight = None if graph.edge_weight is None else graph.edge_weight.to(device, torch.float32)
+
+
+def _call(module: nn.Module, x: Tensor, edges: _Edges, num_classes: int) -> Tensor:
+    takes = inspect.signature(module.forward).parameters
+    more: dict[str, Tensor] = {}
+    if edges.weight is not None and "edge_weight" in takes:
+        more["edge_weight"] = edges.weight
     # PyG's graph transformers insist on knowing which graph a node belongs to: here there is one.
-    third = list(inspect.signature(module.forward).parameters.values())[2:3]
-    asks = third and third[0].name == "batch" and third[0].default is inspect.Parameter.empty
-    out = module(x, edge_index, x.new_zeros(len(x), dtype=torch.long)) if asks else module(x, edge_index)
+    if "batch" in takes and takes["batch"].default is inspect.Parameter.empty:
+        more["batch"] = x.new_zeros(len(x), dtype=torch.long)
+    out = module(x, edges.index, **more)
     if not isinstance(out, Tensor) or out.shape != (len(x), num_classes):
         got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
         raise InputError(

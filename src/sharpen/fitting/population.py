@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Member, judged
+from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.models import Inputs, Network
@@ -27,13 +29,17 @@ class PopulationBackbone:
         settings: ``layers hidden dropout norm residual input_linear lr weight_decay epochs q``, as in
             :class:`sharpen.Trial`, with nothing left open.
         device: ``auto``, ``cpu`` or ``cuda``.
+        balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
+        progress: Whether to draw a progress bar on a terminal.
     """
 
-    def __init__(self, settings: Mapping[str, Any], device: str = "auto") -> None:
-        self.settings, self.device = dict(settings), device
+    def __init__(
+        self, settings: Mapping[str, Any], device: str = "auto", balanced: bool = False, progress: bool = False
+    ) -> None:
+        self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: as it is, and smoothed."""
+        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
         splits = {job.split.name: job.split for job in jobs}
         trials = [
             Trial(
@@ -47,11 +53,22 @@ class PopulationBackbone:
             for job in jobs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            records = train(graph, trials, splits=splits, device=self.device, progress=False, keep_weights=True)
+            records = train(
+                graph,
+                trials,
+                splits=splits,
+                device=self.device,
+                progress=self.progress,
+                keep_weights=True,
+                choose="last",
+                class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
+            )
         members: list[Member] = []
+        neighbours, y = Neighbours(graph), graph.y.numpy()
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
-            members += judged(graph, job, record.logits, record.weights, record.best_epoch, record.status == "ok")
+            ok = record.status == "ok"
+            members += judged(neighbours, y, job, record.logits, record.weights, ok, record.traces)
         return members
 
     def logits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from safetensors.numpy import save
 
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.fitted import Fitted, Voters
+from sharpen.fitting.fitted import Fitted, Jury, Voters
 
 FORMAT = "sharpen-1"
 
@@ -28,15 +29,16 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
         header: What else is needed to use it: parameters, classes, preprocessing; anything that JSON holds.
     """
     path = Path(path)
+    held = _distinct_weights(fitted.jury)
     tensors = {
-        f"{g}.{name}": np.stack([own[name] for own in group.weights])
-        for g, group in enumerate(fitted.voters)
-        for name in group.weights[0]
+        f"{g}.{name}": np.stack([w[name] for w in weights]) for g, weights in enumerate(held) for name in weights[0]
     }
-    voters = [asdict(group.candidate) | {"temperatures": group.temperatures} for group in fitted.voters]
+    if fitted.known.size:
+        tensors["known"] = fitted.known
     own = {
-        "voters": voters,
-        "temperature": fitted.temperature,
+        "jury": _describe(fitted.jury, held),
+        "without_labels": fitted.without_labels and _describe(fitted.without_labels, held),
+        "graph_id": fitted.graph_id,
         "num_features": fitted.num_features,
         "num_classes": fitted.num_classes,
         "report": fitted.report,
@@ -68,14 +70,44 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
     try:
         header = json.loads(metadata["sharpen"])
         own = header.pop("fitted")
-        voters = []
-        for g, group in enumerate(own["voters"]):
-            stacked = {name.split(".", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{g}.")}
-            members = len(next(iter(stacked.values())))
-            weights = [{name: value[r, ...] for name, value in stacked.items()} for r in range(members)]
-            candidate = Candidate(group["model"], group["lam"], group["balance"], group["smooth"])
-            voters.append(Voters(candidate, [float(t) for t in group["temperatures"]], weights))
-        fitted = Fitted(voters, float(own["temperature"]), own["num_features"], own["num_classes"], own["report"])
+        known = tensors.pop("known", np.empty(0, dtype=np.int64))
+        weights: dict[int, list[dict[str, np.ndarray]]] = {}
+        for key, value in tensors.items():
+            g, name = key.split(".", 1)
+            for r, member in enumerate(weights.setdefault(int(g), [{} for _ in value])):
+                member[name] = value[r, ...]  # an array still, where it holds one number
+        fitted = Fitted(
+            _jury(own["jury"], weights),
+            own["without_labels"] and _jury(own["without_labels"], weights),
+            known,
+            own["graph_id"],
+            own["num_features"],
+            own["num_classes"],
+            own["report"],
+        )
     except (KeyError, TypeError, ValueError, IndexError, StopIteration, AttributeError) as error:
         raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
     return fitted, header
+
+
+def _distinct_weights(jury: Jury) -> list[list[dict[str, np.ndarray]]]:
+    """The weights of all voters, once each: candidates may share them and differ in what is done to predictions."""
+    return list({id(group.weights[0]): group.weights for group in jury.voters}.values())
+
+
+def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[str, Any]:
+    """A jury but for its weights, which are among those held."""
+    place = {id(weights[0]): g for g, weights in enumerate(held)}
+    voters = [
+        asdict(group.candidate) | {"temperature": group.temperature, "weights": place[id(group.weights[0])]}
+        for group in jury.voters
+    ]
+    return {"voters": voters, "temperature": jury.temperature}
+
+
+def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Jury:
+    voters = []
+    for group in description["voters"]:
+        candidate = Candidate(group["model"], group["lam"], group["balance"], group["after"])
+        voters.append(Voters(candidate, float(group["temperature"]), weights[group["weights"]]))
+    return Jury(voters, float(description["temperature"]))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from sharpen.errors import InputError
 from sharpen.evaluation.paired import PairedDifference
-from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.candidates import AFTER, Candidate
 from sharpen.fitting.evidence import Evidence
 
-# So many candidates go on after the first round, and so many at most share the final vote.
+# So many trained candidates go on after the first round, and so many at most share the final vote.
 SHORTLIST, MOST = 6, 3
 
 
@@ -22,15 +22,20 @@ def shortlist(
     keep: np.ndarray | None = None,
     among: Callable[[Candidate], bool] = lambda candidate: True,
 ) -> list[Candidate]:
-    """The best candidates by their first round, in which all were trained on the same folds; best first.
+    """The best trained candidates by their first round, in which all met the same folds; each with all that was done to it.
 
-    Of equals, the one that sharpens less is better, then the one that was tried first.
+    A candidate is as good as the best of what may be done to its predictions. Of equals, the one that sharpens less is better,
+    then the one that was tried first.
     """
     allowed = [candidate for candidate in evidence.sound if among(candidate)]
     if not allowed:
         raise InputError("every training run diverged; lower lr, or scale the features")
-    score = {candidate: round(evidence.score(candidate, keep, first_round=True), 9) for candidate in allowed}
-    return sorted(allowed, key=lambda c: (-score[c], c.lam + c.balance))[:SHORTLIST]
+    best: dict[Candidate, float] = {}
+    for candidate in allowed:
+        score = round(evidence.score(candidate, keep, first_round=True), 9)
+        best[candidate.rough] = max(score, best.get(candidate.rough, 0.0))
+    first = sorted(best, key=lambda c: (-best[c], c.lam + c.balance))[:SHORTLIST]
+    return [candidate for rough in first for candidate in allowed if candidate.rough == rough]
 
 
 def choose(
@@ -42,8 +47,10 @@ def choose(
 ) -> list[Candidate]:
     """The best of the shortlist by its held-out score in all rounds; with ``ensemble``, also those within a standard error.
 
-    Candidates that differ from the winner in whether they use the graph or sharpen at all do not join it, so that what is used
-    is what is said.
+    What is done to predictions is chosen first, by the mean over the shortlist: it is one question, and few labels answer it
+    better together than for each candidate alone. Few labels make equal scores; of equals, the candidate that is surprised least
+    is better, then the one that sharpens less. Candidates that differ from the winner in whether they use the graph or sharpen
+    at all do not join it, so that what is used is what is said.
 
     Args:
         evidence: Of all members.
@@ -52,7 +59,10 @@ def choose(
         among: Which candidates may be chosen.
     """
     score = {candidate: evidence.score(candidate, keep) for candidate in shortlist(evidence, keep=keep, among=among)}
-    ranked = sorted(score, key=lambda c: (-round(score[c], 9), c.lam + c.balance))
+    by_after = {after: [score[c] for c in score if c.after == after] for after in AFTER}
+    after = max((name for name in AFTER if by_after[name]), key=lambda name: round(float(np.mean(by_after[name])), 9))
+    surprise = {c: round(evidence.log_loss(c, keep), 3) for c in score if c.after == after}
+    ranked = sorted(surprise, key=lambda c: (-round(score[c], 9), surprise[c], c.lam + c.balance))
     best = ranked[0]
     if not ensemble:
         return [best]
@@ -72,6 +82,7 @@ class Verdict:
         clear: Whether the 95 % interval of the difference excludes zero.
         text: The answer as a sentence.
         difference: The best candidate with it against the best without, in percentage points.
+        folds: The same fold by fold, from :meth:`sharpen.fitting.evidence.Evidence.folds`.
     """
 
     question: str
@@ -79,6 +90,7 @@ class Verdict:
     clear: bool
     text: str
     difference: PairedDifference
+    folds: list[dict[str, float]] = field(default_factory=list, repr=False)
 
 
 def verdicts(evidence: Evidence, best: Candidate) -> list[Verdict]:
@@ -114,4 +126,4 @@ def _answer(question: str, evidence: Evidence, a: Candidate, b: Candidate, *, he
     opening = f"{subject} {verb}" + ("" if clear else ", as far as these labels can tell" if helps else "")
     relation = f"beats {loser.name} by {gain:.1f} points" if gain > 0 else f"does no worse than {loser.name}"
     text = f"{opening}: {winner.name} {relation} on held-out labels ({difference.n} nodes{interval})."
-    return Verdict(question, helps, clear, text, difference)
+    return Verdict(question, helps, clear, text, difference, evidence.folds(a, b))

@@ -29,21 +29,23 @@ class Dropout(NamedTuple):
     keys: Tensor
 
 
-def _normalize(x: Tensor, norm: Norm, training: bool) -> Tensor:
-    """Layer or batch normalisation, member by member: torch's own are the fastest on a CPU."""
+def _normalize(x: Tensor, norm: Norm) -> Tensor:
+    """Layer normalisation, or batch normalisation in training, member by member: torch's own are the fastest on a CPU."""
 
     def one(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor | None = None, var: Tensor | None = None) -> Tensor:
         if mean is None:
             return F.layer_norm(x, x.shape[1:], weight, bias)
-        return F.batch_norm(x, mean, var, weight, bias, training, MOMENTUM, EPSILON)
+        return F.batch_norm(x, mean, var, weight, bias, True, MOMENTUM, EPSILON)
 
     operands = [x, *(t for t in norm if t is not None)]
-    if len(x) == 1:  # the same without copying
+    if len(x) == 1:  # the same without copying; a view, which autograd wants to copy before it is overwritten
         return one(*(t.squeeze(0) for t in operands)).unsqueeze(0)
     return torch.stack([one(*member) for member in zip(*(t.unbind(0) for t in operands), strict=True)])
 
 
-def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None) -> Tensor:
+def activate(
+    x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, dropout: Dropout | None, overwrite: bool = False
+) -> Tensor:
     """``dropout(relu(norm(x + bias)))``.
 
     Args:
@@ -52,14 +54,29 @@ def activate(x: Tensor, bias: Tensor | None, norm: Norm | None, training: bool, 
         norm: Layer or batch normalisation, or nothing. Running statistics are updated in place when training.
         training: Whether batch statistics are those of ``x`` or the running ones.
         dropout: Probabilities and keys, or nothing for no dropout.
+        overwrite: Whether the result may take the place of ``x``.
 
     >>> activate(torch.tensor([[[-1.0, 2.0]]]), torch.tensor([[3.0, -3.0]]), None, True, None).tolist()
     [[[2.0, 0.0]]]
     """
-    if norm is not None:
+    if norm is not None and norm.running_mean is None:
         if bias is not None:
-            # A batch norm subtracts the bias again: its gradient is 0. Autograd would give rounding noise, which Adam scales up.
-            cancels = training and norm.running_mean is not None
-            x, bias = x + (bias.detach() if cancels else bias)[:, None], None
-        x = _normalize(x, norm, training)
-    return relu_dropout(x, bias, *(dropout or (None, None)))
+            x, bias = x.add_(bias[:, None]) if overwrite else x + bias[:, None], None
+        x, overwrite = _normalize(x, norm), len(x) > 1
+    elif norm is not None and training:
+        # A batch norm subtracts the bias again: its gradient is 0, and only the running mean sees it (before the update, which
+        # autograd wants to be the last).
+        if bias is not None:
+            assert norm.running_mean is not None
+            norm.running_mean.add_(bias.detach(), alpha=MOMENTUM / (1 - MOMENTUM))
+        x, bias, overwrite = _normalize(x, norm), None, len(x) > 1
+    elif norm is not None:
+        # With fixed statistics it is a line for each column.
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        slope = norm.weight * (norm.running_var + EPSILON).rsqrt()
+        center = norm.running_mean if bias is None else norm.running_mean - bias
+        x, bias = x.mul_(slope[:, None]) if overwrite else x * slope[:, None], norm.bias - center * slope
+        overwrite = True
+    p, keys = dropout or (None, None)
+    return relu_dropout(x, bias, p, keys, overwrite)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
 from sharpen.kernels import backend
 
@@ -30,26 +34,65 @@ class Adam:
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
         self.steps = torch.zeros((), dtype=torch.float64, device=lr.device)  # on the device: a captured step must count
+        self._runs = [] if backend.fused(parameters[0]) else list(self._agreeing())
 
     @torch.no_grad()
     def step(self, gradients: list[Tensor]) -> None:
         """One update of all members."""
+        for run in self._runs:
+            run.step(gradients)
+        if self._runs:
+            return
+        from sharpen.kernels.triton.adam import update_triton
+
         self.steps += 1
         dtype = self.parameters[0].dtype
         size = (self.lr / (1 - BETA_1**self.steps)).to(dtype)
         root = (1 - BETA_2**self.steps).sqrt().to(dtype)
-        update = _update_plain
-        if backend.fused(self.parameters[0]):
-            from sharpen.kernels.triton.adam import update_triton as update
         for p, g, m, v in zip(self.parameters, gradients, self.first, self.second, strict=True):
-            update(p, g, m, v, size, root, self.weight_decay.to(dtype))
+            update_triton(p, g, m, v, size, root, self.weight_decay.to(dtype))
+
+    def count(self, steps: Tensor) -> None:
+        """Says how many steps have been taken, where that is not how often :meth:`step` was called."""
+        self.steps.copy_(steps)
+        for run in self._runs:
+            run.count(steps)
+
+    def _agreeing(self) -> Iterator[_Run]:
+        """Members that follow one another and agree in their settings."""
+        settings, end = zip(self.lr.tolist(), self.weight_decay.tolist(), strict=True), 0
+        for (lr, weight_decay), same in itertools.groupby(settings):
+            start, end = end, end + len(list(same))
+            yield _Run(self, slice(start, end), lr, weight_decay)
 
 
-def _update_plain(p: Tensor, g: Tensor, m: Tensor, v: Tensor, size: Tensor, root: Tensor, decay: Tensor) -> None:
-    """One tensor's update; ``size`` [R] and ``root`` are the step size and the root of the second bias correction."""
-    per_member = (-1, *(1,) * (p.dim() - 1))
-    g = torch.addcmul(g, p, decay.view(per_member))
-    m.lerp_(g, 1 - BETA_1)
-    v.mul_(BETA_2).addcmul_(g, g, value=1 - BETA_2)
-    denominator = v.sqrt().div_(root).add_(EPSILON)
-    p.sub_(torch.div(m, denominator, out=denominator).mul_(size.view(per_member)))
+class _Run:
+    """torch's own Adam, one pass over all tensors, for members with one learning rate and weight decay."""
+
+    def __init__(self, population: Adam, members: slice, lr: float, weight_decay: float) -> None:
+        self._members, self._lr, self._weight_decay = members, lr, weight_decay
+        state = (population.parameters, population.first, population.second)
+        self._parameters, self._first, self._second = ([t[members] for t in tensors] for tensors in state)
+        self._steps = [torch.zeros((), device=t.device) for t in self._parameters]
+
+    def count(self, steps: Tensor) -> None:
+        for each in self._steps:
+            each.copy_(steps)
+
+    def step(self, gradients: list[Tensor]) -> None:
+        adam(
+            self._parameters,
+            [g[self._members].contiguous() for g in gradients],
+            self._first,
+            self._second,
+            [],
+            self._steps,
+            fused=True,
+            amsgrad=False,
+            beta1=BETA_1,
+            beta2=BETA_2,
+            lr=self._lr,
+            weight_decay=self._weight_decay,
+            eps=EPSILON,
+            maximize=False,
+        )

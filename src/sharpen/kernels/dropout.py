@@ -18,6 +18,8 @@ from torch import Tensor
 
 # Multipliers of the golden ratio and of "lowbias32", a 32-bit mixer found by search for even avalanche; as signed int32.
 GOLDEN, MIX_1, MIX_2 = -1640531527, 569420461, 1935289751
+# How many words of each member are hashed at a time.
+_PIECE = 2**16
 
 
 def member_keys(seeds: Sequence[int]) -> Tensor:
@@ -60,19 +62,24 @@ def random_words(keys: Tensor, size: int) -> Tensor:
     >>> words.dtype, len(words.unique())
     (torch.int32, 1000)
     """
-    x = _positions(size, keys.device) + keys[:, :1]
-    shifted = torch.empty_like(x)
+    positions = _positions(size, keys.device)
+    out = torch.empty(len(keys), size, dtype=torch.int32, device=keys.device)
+    # Piece by piece: the many passes then find their numbers in the cache.
+    for begin in range(0, size, _PIECE):
+        x = out[:, begin : begin + _PIECE]
+        torch.add(positions[begin : begin + _PIECE], keys[:, :1], out=x)
+        shifted = torch.empty_like(x)
 
-    def fold(shift: int, mask: int) -> None:
-        torch.bitwise_right_shift(x, shift, out=shifted)
-        x.bitwise_xor_(shifted.bitwise_and_(mask))
+        def fold(shift: int, mask: int, x: Tensor = x, shifted: Tensor = shifted) -> None:
+            torch.bitwise_right_shift(x, shift, out=shifted)
+            x.bitwise_xor_(shifted.bitwise_and_(mask))
 
-    fold(16, 0xFFFF)
-    x.mul_(MIX_1).bitwise_xor_(keys[:, 1:])
-    fold(15, 0x1FFFF)
-    x.mul_(MIX_2)
-    fold(16, 0xFFFF)
-    return x
+        fold(16, 0xFFFF)
+        x.mul_(MIX_1).bitwise_xor_(keys[:, 1:])
+        fold(15, 0x1FFFF)
+        x.mul_(MIX_2)
+        fold(16, 0xFFFF)
+    return out
 
 
 def random_bits(keys: Tensor, size: int) -> Tensor:
@@ -98,37 +105,48 @@ class _ReluDropout(torch.autograd.Function):
     """Where the result is positive, the element was active and kept: the result itself is the mask of the backward pass."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor | None, p: Tensor | None, keys: Tensor | None) -> Tensor:
-        out = x.clone() if bias is None else x + bias[:, None]
+    def forward(
+        ctx: Any, x: Tensor, bias: Tensor | None, p: Tensor | None, keys: Tensor | None, overwrite: bool
+    ) -> Tensor:
+        if overwrite:
+            ctx.mark_dirty(x)
+        out = x if overwrite else torch.empty_like(x)
         ctx.scale, ctx.biased = None, bias is not None
-        if p is None or keys is None:
-            out.clamp_(min=0)
-        else:
-            # A ceiling above all numbers where an element is kept and below 0 where it is dropped: several times faster on a CPU
-            # than a boolean mask.
+        if bias is not None:
+            x = torch.add(x, bias[:, None], out=out)
+        x = torch.clamp(x, min=0, out=out)
+        if p is not None and keys is not None:
+            # A number above 0 where an element is kept: several times faster on a CPU than a boolean mask.
             lowest = thresholds(p).to(x.dtype).view(-1, 1, 1) - 0.5
-            ceiling = random_bits(keys, x[0].numel()).to(x.dtype).view_as(x).sub_(lowest).mul_(1e30)
+            kept = random_bits(keys, x[0].numel()).to(x.dtype).view_as(x).sub_(lowest)
             ctx.scale = (1 / (1 - p)).to(x.dtype).view(-1, 1, 1)
-            torch.minimum(out, ceiling, out=out).clamp_(min=0).mul_(ctx.scale)
+            torch.ops.aten.threshold_backward.grad_input(x, kept, 0, grad_input=out)
+            out.mul_(ctx.scale)
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None, None]:
         (out,) = ctx.saved_tensors
         grad = torch.ops.aten.threshold_backward(grad, out, 0)
         if ctx.scale is not None:
-            grad = grad * ctx.scale
-        return grad, grad.sum(1) if ctx.biased else None, None, None
+            grad.mul_(ctx.scale)
+        return grad, grad.sum(1) if ctx.biased else None, None, None, None
 
 
-def relu_dropout(x: Tensor, bias: Tensor | None = None, p: Tensor | None = None, keys: Tensor | None = None) -> Tensor:
+def relu_dropout(
+    x: Tensor,
+    bias: Tensor | None = None,
+    p: Tensor | None = None,
+    keys: Tensor | None = None,
+    overwrite: bool = False,
+) -> Tensor:
     """``dropout(relu(x + bias))`` for a stack of members [R, N, H], each with its own probability ``p`` [R] and keys [R, 2].
 
-    Without ``p`` and ``keys`` it is the evaluation mode: no dropout.
+    Without ``p`` and ``keys`` it is the evaluation mode: no dropout. With ``overwrite`` the result may take the place of ``x``.
 
     >>> relu_dropout(torch.tensor([[[-1.0, 2.0]]])).tolist()
     [[[0.0, 2.0]]]
     """
-    out: Tensor = _ReluDropout.apply(x, bias, p, keys)
+    out: Tensor = _ReluDropout.apply(x, bias, p, keys, overwrite)
     return out

@@ -1,13 +1,18 @@
 """A layer after its matrix product: gather from the neighbours, add the node's own, then bias, norm, ReLU and dropout.
 
-The product ``z`` [R, N, C] has its columns in blocks: what neighbours gather (H columns), what the node keeps (H), and the
-scores of attention (two, padded with zeros so that rows stay aligned). Which of them there are is the :class:`Blocks`.
+The product ``z`` has its columns in blocks: what neighbours gather (H columns), what the node keeps (H), and the scores of
+attention (two). Which of them there are is the :class:`Blocks`. The fused kernels take one product with all columns, the scores
+padded with zeros so that rows stay aligned. Elsewhere each block is a product of its own: joining and splitting columns
+means copies, which a CPU feels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sharpen.kernels import backend
@@ -43,52 +48,71 @@ class Blocks:
         return sum(self.sizes)
 
 
+def arrange(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
+    """The weights of a layer's column blocks as its kernels take them: joined for the fused ones, else as they are.
+
+    >>> weights = [torch.ones(1, 4, 8), torch.ones(1, 4, 2)]
+    >>> [w.shape[2] for w in arrange(weights, Blocks(8, neighbors=True, own=False, scores=True))]
+    [8, 2]
+    """
+    if len(weights) == 1 or not backend.fused(weights[0]):
+        return list(weights)
+    padded = [F.pad(w, (0, size - w.shape[2])) for w, size in zip(weights, blocks.sizes, strict=True)]
+    return [torch.cat(padded, dim=2)]
+
+
 def finish_layer_plain(
-    z: Tensor,
+    z: Sequence[Tensor],
     blocks: Blocks,
     graph: Csr | None,
     bias: Tensor | None,
     norm: Norm | None,
     training: bool,
     dropout: Dropout | None,
+    overwrite: bool = False,
 ) -> Tensor:
     """:func:`finish_layer` as separate steps: the reference for the fused kernel, and the CPU's way."""
-    parts = list(z.split(blocks.sizes, dim=2)) if len(blocks.sizes) > 1 else [z]
-    out = parts[0]
-    if blocks.neighbors:
-        assert graph is not None
-        score = parts[-1]
-        out = attend(out, score[..., 0], score[..., 1], graph) if blocks.scores else spmm(graph, out)
-        if blocks.own:
-            out = out + parts[1]
-    return activate(out, bias, norm, training, dropout)
+    if len(z) < len(blocks.sizes):
+        z, overwrite = z[0].split(blocks.sizes, dim=2), False
+    if not blocks.neighbors:
+        return activate(z[0], bias, norm, training, dropout, overwrite)
+    assert graph is not None
+    own, score = z[1] if blocks.own else None, z[-1]
+    gathered = (
+        attend(z[0], score[..., 0], score[..., 1], graph, own, overwrite)
+        if blocks.scores
+        else spmm(graph, z[0], own, overwrite)
+    )
+    return activate(gathered, bias, norm, training, dropout, overwrite=True)
 
 
 def finish_layer(
-    z: Tensor,
+    z: Sequence[Tensor],
     blocks: Blocks,
     graph: Csr | None,
     bias: Tensor | None,
     norm: Norm | None,
     training: bool,
     dropout: Dropout | None,
+    overwrite: bool = False,
 ) -> Tensor:
     """What a layer makes of its matrix product.
 
     Args:
-        z: The product, [R, N, C].
+        z: The product, [R, N, C], or one for each of its blocks of columns; see :func:`arrange`.
         blocks: What its columns are.
         graph: The propagation matrix, or the pattern of attention; nothing where neighbours do not count.
         bias, norm, training, dropout: See :func:`sharpen.kernels.activation.activate`.
+        overwrite: Whether the result may take the place of ``z``.
 
-    >>> import scipy.sparse as sp, torch
+    >>> import scipy.sparse as sp
     >>> swap = Csr.from_scipy(sp.csr_array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> z = torch.tensor([[[1.0, 10.0], [2.0, 20.0]]])
+    >>> z = [torch.tensor([[[1.0], [2.0]]]), torch.tensor([[[10.0], [20.0]]])]
     >>> finish_layer(z, Blocks(1, neighbors=True, own=True), swap, None, None, False, None).flatten().tolist()
     [12.0, 21.0]
     """
-    if backend.fused(z):
+    if backend.fused(z[0]):
         from sharpen.kernels.triton.layer import finish_layer_triton
 
-        return finish_layer_triton(z, blocks, graph, bias, norm, training, dropout)
-    return finish_layer_plain(z, blocks, graph, bias, norm, training, dropout)
+        return finish_layer_triton(z[0], blocks, graph, bias, norm, training, dropout)
+    return finish_layer_plain(z, blocks, graph, bias, norm, training, dropout, overwrite)

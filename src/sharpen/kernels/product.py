@@ -1,4 +1,4 @@
-"""Dense products of a population, with gradients that keep a GPU busy even where members are few.
+"""Dense products of a population: few columns on a CPU, few members on a GPU.
 
 A weight's gradient is a sum over all nodes with few columns: ``x[r].T @ g[r]``. One member gives a GPU only a block or two of it to
 work on, so that eight members on a large graph would leave most of the device idle. There the nodes are cut into slices, which are
@@ -7,6 +7,7 @@ multiplied side by side and added.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,6 +15,8 @@ from torch import Tensor
 
 # Work for a large GPU: so many tiles of so many columns; a slice is worth its launch from so many nodes on.
 _TILES, _TILE, _SLICE = 256, 128, 4096
+# Where a CPU changes the way it multiplies, measured: columns of a product, columns of a gradient, numbers in a matrix.
+_THIN, _NARROW, _SMALL = 4, 16, 2**14
 
 
 def slices_of(members: int, nodes: int, columns: tuple[int, int]) -> int:
@@ -54,24 +57,54 @@ def transpose_product(x: Tensor, g: Tensor, slices: int | None = None) -> Tensor
     return torch.stack(sums)
 
 
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
-        ctx.save_for_backward(x, w)
+def _forward(x: Tensor, w: Tensor) -> Tensor:
+    (members, nodes, _), columns = x.shape, w.shape[2]
+    if x.is_cuda or columns > _THIN:
         return torch.bmm(x, w)
+    out = x.new_empty_strided((members, nodes, columns), (nodes * columns, 1, nodes))
+    torch.bmm(w.mT.contiguous(), x.mT, out=out.mT)
+    return out
+
+
+def _weight_gradient(x: Tensor, g: Tensor) -> Tensor:
+    return transpose_product(x, g) if x.is_cuda or g.shape[2] > _NARROW else torch.bmm(g.mT, x).mT
+
+
+class _Products(torch.autograd.Function):
+    """x @ w for several w; the gradient in x is summed by the matrix product itself.
+
+    On a CPU products with few columns are computed as their transposes, which is up to four times faster.
+    """
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        x, w = ctx.saved_tensors
-        wants_x, wants_w = ctx.needs_input_grad
-        return torch.bmm(g, w.mT) if wants_x else None, transpose_product(x, g) if wants_w else None
+    def forward(ctx: Any, x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(x, *weights)
+        return tuple(_forward(x, w) for w in weights)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+        x, *weights = ctx.saved_tensors
+        # A small matrix is worth turning around first: on a CPU the product is a fifth faster.
+        turned = [w.mT if x.is_cuda or w[0].numel() > _SMALL else w.mT.contiguous() for w in weights]
+        in_x = torch.bmm(grads[0], turned[0])
+        for grad, w in zip(grads[1:], turned[1:], strict=True):
+            in_x.baddbmm_(grad, w)
+        return in_x, *(_weight_gradient(x, grad) for grad in grads)
 
 
-def product(x: Tensor, w: Tensor) -> Tensor:
-    """``x[r] @ w[r]`` for every member; differentiable any number of times.
+def products(x: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+    """``x[r] @ w[r]`` for every member, for each of the weights; differentiable, any number of times.
 
-    >>> product(torch.ones(2, 3, 4), torch.ones(2, 4, 5)).shape
-    torch.Size([2, 3, 5])
+    >>> [z.shape for z in products(torch.ones(1, 3, 4), [torch.ones(1, 4, 8), torch.ones(1, 4, 2)])]
+    [torch.Size([1, 3, 8]), torch.Size([1, 3, 2])]
     """
-    out: Tensor = _Product.apply(x, w)
-    return out
+    return list(_Products.apply(x, *weights))
+
+
+def classify(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``x[r] @ weight[r] + bias[r]`` for every member: the classifier after the last layer.
+
+    >>> classify(torch.ones(1, 3, 4), torch.ones(1, 4, 2), torch.ones(1, 2))[0, 0].tolist()
+    [5.0, 5.0]
+    """
+    return (products(x, [weight])[0] + bias[:, None]).contiguous()

@@ -108,25 +108,33 @@ class Csr:
         return Csr(rowptr, self.row[self.order].int(), self.value[self.order], self.num_rows, _parent=self)
 
     @cached_property
+    def indices(self) -> tuple[Tensor, Tensor]:
+        """``rowptr`` and ``col`` in int64, as torch's indexing takes them."""
+        return self.rowptr.long(), self.col.long()
+
+    @cached_property
     def matrix(self) -> Tensor:
-        """The same as a torch sparse CSR tensor. Its int64 indices choose torch's fastest CPU product."""
+        """The same as a torch sparse CSR tensor."""
+        return self.weighted(self.value)
+
+    def weighted(self, value: Tensor) -> Tensor:
+        """The same pattern with other values, as a torch sparse CSR tensor."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-            return torch.sparse_csr_tensor(
-                self.rowptr.long(), self.col.long(), self.value, (self.num_rows, self.num_cols), check_invariants=False
-            )
-
-    def with_value(self, value: Tensor) -> Csr:
-        """The same pattern with other values. The transpose is not carried over."""
-        return Csr(self.rowptr, self.col, value, self.num_cols)
+            return torch.sparse_csr_tensor(*self.indices, value, (self.num_rows, self.num_cols), check_invariants=False)
 
 
 def spmm_plain(s: Csr, x: Tensor) -> Tensor:
     """``s @ x[r]`` for every r, by torch's own sparse product: the reference for the fused kernel, and the CPU's way."""
     out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
-    for r in range(x.shape[0]):
-        torch.mm(s.matrix, x[r], out=out[r])
+    _multiply(out, s, x, accumulate=False)
     return out
+
+
+def _multiply(out: Tensor, s: Csr, x: Tensor, accumulate: bool) -> None:
+    # Not mm: in place, addmm neither clears the output first nor copies the product into it.
+    for each, to in zip(x, out, strict=True):
+        to.addmm_(s.matrix, each, beta=int(accumulate))
 
 
 def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
@@ -141,33 +149,41 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
         from sharpen.kernels.triton.spmm import spmm_triton
 
         spmm_triton(out, s, x, accumulate)
-    elif accumulate:
-        out += spmm_plain(s, x)
     else:
-        out.copy_(spmm_plain(s, x))
+        _multiply(out, s, x, accumulate)
 
 
 class _Spmm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, s: Csr) -> Tensor:
-        ctx.s = s
-        if not backend.fused(x):
-            return spmm_plain(s, x)
-        out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
-        spmm_into(out, s, x)
+    def forward(ctx: Any, x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
+        ctx.s, ctx.added = s, onto is not None
+        if onto is None:
+            out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
+        elif overwrite:
+            ctx.mark_dirty(onto)
+            out = onto
+        else:
+            out = onto.clone()
+        spmm_into(out, s, x, accumulate=ctx.added)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Spmm.apply(grad, ctx.s.t), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
+        return spmm(ctx.s.t, grad), None, grad if ctx.added else None, None
 
 
-def spmm(s: Csr, x: Tensor) -> Tensor:
-    """``s @ x[r]`` for every member r of ``x`` [R, K, H]; differentiable in ``x``, any number of times.
+def spmm(s: Csr, x: Tensor, onto: Tensor | None = None, overwrite: bool = False) -> Tensor:
+    """``s @ x[r]`` for every member r of ``x`` [R, K, H]; differentiable in ``x`` and ``onto``, any number of times.
+
+    Args:
+        s: The sparse factor.
+        x: The dense ones.
+        onto: What the product is added to, if anything.
+        overwrite: Whether the sum may take the place of ``onto``.
 
     >>> S = Csr.from_scipy(sp.eye_array(3).tocsr())
     >>> spmm(S, torch.ones(2, 3, 4)).shape
     torch.Size([2, 3, 4])
     """
-    out: Tensor = _Spmm.apply(x, s)
+    out: Tensor = _Spmm.apply(x, s, onto, overwrite)
     return out

@@ -9,4 +9,6 @@ def _parameters(width_in: int, width_out: int) -> dict[str, Initial]:
 
 
 GAT = Convolution("attention", "weight", (), _parameters)
-"""``y_i = Σ_j softmax_j(LeakyReLU(a·h_j + b·h_i)) h_j`` with ``h = x W``; a is ``source``, b is ``target``"""
+"""``y_i = Σ_j softmax_j(LeakyReLU(a·h_j + b·h_i)) h_j`` with ``h = x W``; a is ``source``, b is ``target``.
+
+Attention learns weights of its own: those of the edges are not read."""

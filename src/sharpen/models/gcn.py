@@ -9,4 +9,4 @@ def _parameters(width_in: int, width_out: int) -> dict[str, Initial]:
 
 
 GCN = Convolution("symmetric", "weight", (), _parameters)
-"""``y_i = Σ_j x_j W / √(d_i d_j) + b`` over the neighbours j of i, itself among them"""
+"""``y_i = Σ_j a_ij x_j W / √(d_i d_j) + b`` over the neighbours j of i, itself among them; a_ij weighs an edge, d_i is their sum"""

@@ -29,9 +29,10 @@ class Inputs:
         """P as scipy holds it, in double precision."""
         adjacency = self._graph.adjacency
         rowptr, col = adjacency.rowptr.numpy(), adjacency.col.numpy()
-        degree = np.diff(rowptr).astype(np.float64)
         row = np.repeat(np.arange(self.num_nodes), np.diff(rowptr))
-        value = 1 / np.sqrt(degree[row] * degree[col]) if self._is_symmetric else 1 / degree[row]
+        weight = np.ones(len(col)) if adjacency.weight is None else adjacency.weight.numpy()
+        degree = np.bincount(row, weight, minlength=self.num_nodes)
+        value = weight / (np.sqrt(degree[row] * degree[col]) if self._is_symmetric else degree[row])
         return sp.csr_array((value, col, rowptr), shape=(self.num_nodes, self.num_nodes))
 
     @cached_property

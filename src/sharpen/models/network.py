@@ -7,18 +7,18 @@ weights alone: an evaluation and the training step after it share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
-from sharpen.kernels.layer import SCORE_COLUMNS, Blocks, finish_layer
-from sharpen.kernels.product import product
+from sharpen.kernels.layer import Blocks, arrange, finish_layer
+from sharpen.kernels.product import classify, products
 from sharpen.models.convolution import Convolution
 from sharpen.models.gat import GAT
 from sharpen.models.gcn import GCN
@@ -116,8 +116,8 @@ class Network:
         weights = [parameters[f"layers.{layer}.{name}"] for name in names]
         return None if not weights else weights[0] if len(weights) == 1 else torch.add(*weights)
 
-    def _weight(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor:
-        """All columns of a layer's linear map, [R, width before, columns]."""
+    def _weights(self, parameters: Mapping[str, Tensor], layer: int) -> list[Tensor]:
+        """The columns of a layer's linear map, [R, width before, columns] for each block of them, or for all."""
         convolution, columns = self.convolution, []
         if convolution.neighbors is not None:
             columns.append(parameters[f"layers.{layer}.{convolution.neighbors}"])
@@ -126,19 +126,20 @@ class Network:
             columns.append(own)
         if convolution.gather == "attention":
             to_scores = [parameters[f"layers.{layer}.{name}"] for name in ("source", "target")]
-            scores = columns[0] @ torch.cat(to_scores, dim=1).transpose(1, 2)
-            columns.append(F.pad(scores, (0, SCORE_COLUMNS - 2)))
-        return columns[0] if len(columns) == 1 else torch.cat(columns, dim=2)
+            columns += products(columns[0], [torch.cat(to_scores, dim=1).mT])
+        return arrange(columns, self._blocks(layer))
 
-    def _first_products(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> list[tuple[FixedMatrix, Tensor]]:
-        """The fixed matrices of the first layer and the weights they multiply."""
+    def _first_products(
+        self, parameters: Mapping[str, Tensor], inputs: Inputs
+    ) -> list[list[tuple[FixedMatrix, Tensor]]]:
+        """For each block of the first layer's columns: fixed matrices and the weights they multiply, to be summed."""
         if self.input_linear:
-            return [(inputs.features, parameters["input.weight"])]
+            return [[(inputs.features, parameters["input.weight"])]]
         if not self._is_gathered_beforehand:
-            return [(inputs.features, self._weight(parameters, 0))]
+            return [[(inputs.features, weight)] for weight in self._weights(parameters, 0)]
         products = [(inputs.propagated, parameters[f"layers.0.{self.convolution.neighbors}"])]
         own = self._own_weight(parameters, 0)
-        return products if own is None else [*products, (inputs.features, own)]
+        return [products if own is None else [*products, (inputs.features, own)]]
 
     @property
     def first_names(self) -> list[str]:
@@ -148,46 +149,53 @@ class Network:
         linear = ("weight", "root", "source", "target", "residual.weight")
         return [name for name in self.initials if name.removeprefix("layers.0.") in linear]
 
-    def project(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> Tensor:
-        """The first layer's product with the fixed features, [R, N, columns]."""
-        products = [matrix.times(weight) for matrix, weight in self._first_products(parameters, inputs)]
-        return products[0] if len(products) == 1 else torch.add(*products)
+    def project(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> list[Tensor]:
+        """The first layer's product with the fixed features, [R, N, columns] for each block of columns, or for all."""
+        return [
+            functools.reduce(torch.add, (matrix.times(weight) for matrix, weight in summands))
+            for summands in self._first_products(parameters, inputs)
+        ]
 
-    def project_into(self, out: Tensor, parameters: Mapping[str, Tensor], inputs: Inputs) -> None:
+    def project_into(self, out: Sequence[Tensor], parameters: Mapping[str, Tensor], inputs: Inputs) -> None:
         """The same, written over ``out``, without a record for autograd."""
         with torch.no_grad():
-            for number, (matrix, weight) in enumerate(self._first_products(parameters, inputs)):
-                matrix.times_into(out, weight, accumulate=number > 0)
+            for block, summands in zip(out, self._first_products(parameters, inputs), strict=True):
+                for number, (matrix, weight) in enumerate(summands):
+                    matrix.times_into(block, weight, accumulate=number > 0)
 
     def project_gradients(
-        self, gradient: Tensor, parameters: Mapping[str, Tensor], inputs: Inputs
+        self, gradients: Sequence[Tensor], parameters: Mapping[str, Tensor], inputs: Inputs
     ) -> dict[str, Tensor]:
-        """From the gradient in :meth:`project`'s product, those in the :attr:`first_names`."""
-        matrices, weights = zip(*self._first_products(parameters, inputs), strict=True)
-        outer = [matrix.transpose_times(gradient) for matrix in matrices]
+        """From the gradients in :meth:`project`'s products, those in the :attr:`first_names`."""
+        weights, outer = [], []
+        for gradient, summands in zip(gradients, self._first_products(parameters, inputs), strict=True):
+            for matrix, weight in summands:
+                weights.append(weight)
+                outer.append(matrix.transpose_times(gradient))
         names = self.first_names
-        gradients = torch.autograd.grad(weights, [parameters[name] for name in names], outer)
-        return dict(zip(names, gradients, strict=True))
+        inner = torch.autograd.grad(weights, [parameters[name] for name in names], outer)
+        return dict(zip(names, inner, strict=True))
 
     def logits(
         self,
         parameters: Mapping[str, Tensor],
         statistics: Mapping[str, Tensor],
-        projected: Tensor,
+        projected: Sequence[Tensor],
         inputs: Inputs,
         training: bool,
         dropout: Callable[[int], Dropout | None] = lambda layer: None,
     ) -> Tensor:
         """Class scores of every node, [R, N, C], from the projected features."""
-        x = projected + parameters["input.bias"][:, None] if self.input_linear else None
+        x = projected[0] + parameters["input.bias"][:, None] if self.input_linear else None
         for number in range(self.layers):
-            z = projected if x is None else product(x, self._weight(parameters, number))
+            z = projected if x is None else products(x, self._weights(parameters, number))
             blocks = self._blocks(number)
             graph = inputs.graph if blocks.neighbors else None
             norm = self._norm(parameters, statistics, number)
-            x = finish_layer(z, blocks, graph, self._bias(parameters, number), norm, training, dropout(number))
+            bias = self._bias(parameters, number)
+            x = finish_layer(z, blocks, graph, bias, norm, training, dropout(number), overwrite=x is not None)
         assert x is not None
-        return product(x, parameters["head.weight"]) + parameters["head.bias"][:, None]
+        return classify(x, parameters["head.weight"], parameters["head.bias"])
 
     def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
         names = (f"layers.{layer}.bias", f"layers.{layer}.residual.bias")

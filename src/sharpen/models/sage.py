@@ -13,4 +13,4 @@ def _parameters(width_in: int, width_out: int) -> dict[str, Initial]:
 
 
 SAGE = Convolution("mean", "weight", ("root",), _parameters)
-"""``y_i = mean_j(x_j) W + x_i W' + b``"""
+"""``y_i = mean_j(x_j) W + x_i W' + b``; where edges have weights, the mean is weighted by them"""

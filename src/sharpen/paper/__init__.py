@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 # The paper gives every MLP the same setting.
 _MLP: dict[str, Any] = {
@@ -98,3 +98,48 @@ def lambda_star(dataset: str, model: str) -> float | None:
     """
     row = _rows().get((dataset, model))
     return None if row is None else float(row["lambda_star"])
+
+
+class Published(NamedTuple):
+    """One number of the paper's tables, in percent or in points.
+
+    Args:
+        table, dataset, model: where it stands.
+        variant: what it is the score of, or ``a - b`` for the difference of two.
+        mean: the score; None where only a difference is given.
+        sd: standard deviation over runs; of a difference, that of both sides together, as if they were independent.
+        delta: the difference to the baseline, or of the two sides.
+
+    >>> published("universal")["cora", "gcn", "ts-0.25"].delta
+    0.62
+    """
+
+    table: str
+    dataset: str
+    model: str
+    variant: str
+    mean: float | None
+    sd: float | None
+    delta: float | None
+
+
+@cache
+def published(table: str) -> dict[tuple[str, str, str], Published]:
+    """The numbers of one of the paper's tables by dataset, model and variant; what it left blank is not there.
+
+    >>> published("main")["cora", "gcn", "baseline"].mean
+    84.54
+    """
+    with files(__package__).joinpath("published.csv").open(encoding="utf-8") as lines:
+        rows = [
+            Published(
+                row["table"],
+                row["dataset"],
+                row["model"],
+                row["variant"],
+                *(float(row[name]) if row[name] else None for name in ("mean", "std", "delta")),
+            )
+            for row in csv.DictReader(lines)
+            if row["table"] == table and (row["mean"] or row["delta"])
+        ]
+    return {(row.dataset, row.model, row.variant): row for row in rows}

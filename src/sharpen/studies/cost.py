@@ -2,7 +2,7 @@
 
 The formula adds what one epoch of one member does: matrix products, passes over activations, passes over edges, the first product
 with the features. Its coefficients are fitted to the tables of measured milliseconds in ``docs/performance.md`` (one H200; two CPU
-cores) and meet their 67 cells within a third. It decides the order of populations, how many trials make one, and whether one still
+cores) and meet their 72 cells within a third. It decides the order of populations, how many trials make one, and whether one still
 fits into a time limit; never a result.
 """
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 # Nanoseconds per product of a later layer, activation, edge, and product with the features.
 _RATES = {
-    ("cuda", "tf32"): (33e-6, 18.8e-3, 0.64e-3, 3.2e-6),
-    ("cuda", "float32"): (158e-6, 18.0e-3, 1.07e-3, 2.5e-6),
+    ("cuda", "tf32"): (33e-6, 15.2e-3, 0.73e-3, 2.9e-6),
+    ("cuda", "float32"): (153e-6, 17.5e-3, 1.06e-3, 2.8e-6),
     ("cpu", "float32"): (49e-3, 4.55, 1.38, 2.7e-3),
 }
 # A GAT passes about twice as often over activations and edges.
 _GAT = 2.0
-# A meta-learned λ needs a step, the gradient of that step, and a second step.
+# A meta-learned λ needs two forward and three backward passes, for which there are no fused kernels.
 _META = 4.0
 # What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch.
 _FIXED = {"cuda": (6.0, 5e-4), "cpu": (0.5, 0.0)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sharpen.errors import InputError
-from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of, runs
+from sharpen.studies.protocol import DATASETS, PROTOCOLS, covers, one_of, runs
 from sharpen.studies.spec import Study, Variant
 from sharpen.trial import MODELS, Trial
 
@@ -54,7 +54,7 @@ def plan(
 
     Args:
         study: What to plan.
-        protocol: ``paper`` or ``paired``.
+        protocol: ``paper``, ``paired`` or ``ablation``.
         datasets, models: Those to keep; None: all of the study's.
         max_epochs: An upper limit to the epochs of every trial: for a quick look, not for results.
 
@@ -77,7 +77,9 @@ def plan(
     cells = [
         Cell(dataset, model)
         for dataset, model in itertools.product(study.datasets, study.models)
-        if (datasets is None or dataset in datasets) and (models is None or model in models)
+        if (datasets is None or dataset in datasets)
+        and (models is None or model in models)
+        and covers(protocol, dataset)
     ]
     return [_cell_plan(study, cell, protocol, max_epochs) for cell in cells]
 

@@ -157,7 +157,7 @@ class Study:
         leaves_open: What the paper leaves open about it, and how it is settled here.
         published: The name of its table in ``paper/published.csv``; None if there are no numbers.
         datasets, models: The cells: every dataset with every model.
-        protocols: Which of ``paper`` and ``paired`` it can be run under.
+        protocols: Which of the protocols it can be run under; ``paper`` and ``paired`` unless it says otherwise.
         runs: How many runs per cell, if not as many as the protocol says.
         traces: Whether what is traced per epoch is kept.
         variants: By name, in the order of the file, lists and ranges spread out.
@@ -242,7 +242,7 @@ def _study(name: str, source: Source) -> Study:
         published=source.text(("published",), content["published"]) if content.get("published") is not None else None,
         datasets=source.words(("datasets",), content["datasets"], DATASETS, "dataset"),
         models=source.words(("models",), content["models"], MODELS, "model"),
-        protocols=source.words(("protocols",), content.get("protocols", list(PROTOCOLS)), PROTOCOLS, "protocol"),
+        protocols=source.words(("protocols",), content.get("protocols", ["paper", "paired"]), PROTOCOLS, "protocol"),
         runs=_count(source, content.get("runs")),
         traces=_flag(source, ("traces",), content.get("traces", False)),
         variants=variants,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from sharpen.training.device import keep_freed_memory
 from sharpen.training.population import Population
 
 
@@ -19,6 +20,7 @@ class Runner:
     WARM_UP = 2
 
     def __init__(self, population: Population) -> None:
+        keep_freed_memory(population.inputs.device)
         self._population = population
         self._done = 0
         self._graph: torch.cuda.CUDAGraph | None = None

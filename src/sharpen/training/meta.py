@@ -46,7 +46,7 @@ from sharpen.models import Inputs, Network
 from sharpen.models.initial import Initial, draw, fan_in
 from sharpen.objective import combine, sharpening_parts
 from sharpen.splits import Split
-from sharpen.training.population import Population
+from sharpen.training.population import PLAIN, Population, Terms
 from sharpen.trial import Trial
 
 WARM_UP = 20
@@ -95,7 +95,7 @@ class LambdaNetwork:
 
     def learn(self, lam: Tensor, slope: Tensor, steps: Tensor) -> None:
         """A step of Adam down the slope in λ that every member found, ``steps`` having been taken before."""
-        self.adam.steps.copy_(steps)
+        self.adam.count(steps)
         self.adam.step(list(torch.autograd.grad(lam, list(self.parameters.values()), slope)))
 
 
@@ -120,9 +120,9 @@ class MetaPopulation(Population):
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
-        keep_weights: bool = False,
+        terms: Terms = PLAIN,
     ) -> None:
-        super().__init__(network, inputs, metric, trials, splits, keep_weights)
+        super().__init__(network, inputs, metric, trials, splits, terms)
         lam_max = torch.tensor([trial.lam_max for trial in trials], dtype=inputs.dtype, device=inputs.device)
         self.learner = LambdaNetwork(lam_max, [trial.seed for trial in trials])
         counts = [[max(1, len(split.train) // HELD_OUT)] for split in splits]
@@ -153,7 +153,7 @@ class MetaPopulation(Population):
         logits = self.network.logits(
             self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
         )
-        parts = sharpening_parts(logits, self.y, labeled, sharpened, self.q)
+        parts = sharpening_parts(logits, self.y, labeled, sharpened, self.q, self.class_weight)
         without = combine(parts, 0.0, 0.0, self.balance)
         plain = self._gradients(without, self.parameters, self.projected, keep_graph=True)
         sharpening = self._gradients(parts.entropy_unlabeled - parts.entropy_labeled, self.parameters, self.projected)
@@ -189,13 +189,13 @@ class MetaPopulation(Population):
         with torch.no_grad():
             ahead = _weighted(list(self.parameters.values()), gradients, -lr)
         stepped = {name: p.requires_grad_() for name, p in zip(self.parameters, ahead, strict=True)}
-        projected = torch.empty_like(self.projected)
+        projected = [torch.empty_like(block) for block in self.projected]
         self.network.project_into(projected, stepped, self.inputs)
-        projected.requires_grad_()
+        projected = [block.requires_grad_() for block in projected]
         statistics = {name: value.clone() for name, value in self.statistics.items()}
         logits = self.network.logits(stepped, statistics, projected, self.inputs, True, self._stepped_dropout)
         weight, zero = self._shares(meta), torch.zeros_like(lr)
-        loss, _ = population_loss(logits, self.y, weight, weight, 2.0, zero, zero, 0.0)
+        loss, _ = population_loss(logits, self.y, weight, weight, 2.0, zero, zero, 0.0, self.class_weight)
         products = [
             (g * s).flatten(1).sum(1)
             for g, s in zip(self._gradients(loss, stepped, projected), sharpening, strict=True)

@@ -7,12 +7,13 @@ number among it, so that an epoch is the same sequence of operations every time 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sharpen.evaluation.metrics import accuracy, roc_auc
+from sharpen.evaluation.metrics import accuracy, balanced_accuracy, roc_auc
 from sharpen.kernels.activation import Dropout
 from sharpen.kernels.adam import Adam
 from sharpen.kernels.dropout import layer_keys, member_keys
@@ -23,16 +24,34 @@ from sharpen.splits import Split
 from sharpen.trial import Trial
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What a call of :func:`sharpen.train` asks of every trial alike.
+
+    Args:
+        keep_weights: Whether to keep every member's weights of its chosen epoch.
+        choose: ``best``: the first epoch with the best validation score; ``last``: the last, whatever it scores.
+        class_weight: One weight for each class in the mean of the cross-entropy; None for equal ones.
+    """
+
+    keep_weights: bool = False
+    choose: str = "best"
+    class_weight: tuple[float, ...] | None = None
+
+
+PLAIN = Terms()
+
+
 class Population:
     """The state of R members and what one epoch does to it.
 
     Args:
         network: The architecture that all members share.
         inputs: The graph on the device.
-        metric: ``accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
+        metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order.
-        keep_weights: Whether to keep every member's weights of its chosen epoch.
+        terms: What else is asked of all of them.
     """
 
     # What an epoch leaves a trace of: numbers of the training step, the loss first, then scores of the evaluation.
@@ -46,9 +65,9 @@ class Population:
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
-        keep_weights: bool = False,
+        terms: Terms = PLAIN,
     ) -> None:
-        self.network, self.inputs, self.metric = network, inputs, metric
+        self.network, self.inputs, self.metric, self.terms = network, inputs, metric, terms
         self.members, nodes = len(trials), inputs.num_nodes
         device, dtype = inputs.device, inputs.dtype
 
@@ -59,6 +78,8 @@ class Population:
         self.balance: float | Tensor = column("balance") if any(trial.balance for trial in trials) else 0.0
         orders = {trial.q for trial in trials}
         self.q: float | Tensor = orders.pop() if len(orders) == 1 else column("q")
+        weight = terms.class_weight
+        self.class_weight = None if weight is None else torch.tensor(weight, dtype=dtype, device=device)
         self.dropout = column("dropout") if any(trial.dropout for trial in trials) else None
 
         self.y = inputs.labels()
@@ -77,7 +98,7 @@ class Population:
         self.statistics = network.statistics(self.members, device, dtype)
         self.keys = member_keys(seeds).to(device)
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.projected = network.project(self.parameters, inputs).requires_grad_()
+        self.projected = [block.requires_grad_() for block in network.project(self.parameters, inputs)]
         self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
         for parameter in self.parameters.values():
             parameter.requires_grad_()
@@ -92,7 +113,7 @@ class Population:
         self.best_epoch = torch.full((self.members,), -1, dtype=torch.int64, device=device)
         self.best_logits = torch.zeros(self.members, nodes, network.num_classes, dtype=dtype, device=device)
         weights = self.parameters | self.statistics
-        self.best_weights = {name: w.detach().clone() for name, w in weights.items()} if keep_weights else {}
+        self.best_weights = {name: w.detach().clone() for name, w in weights.items()} if terms.keep_weights else {}
 
     def epoch(self) -> None:
         """One training step of every member, then one evaluation."""
@@ -109,24 +130,33 @@ class Population:
             self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
         )
         loss, parts = population_loss(
-            logits, self.y, self.labeled, self.unlabeled, self.q, self.lam, self.lam_labeled, self.balance
+            logits,
+            self.y,
+            self.labeled,
+            self.unlabeled,
+            self.q,
+            self.lam,
+            self.lam_labeled,
+            self.balance,
+            self.class_weight,
         )
         self.adam.step(self._gradients(loss, self.parameters, self.projected))
         return [loss.detach(), *parts]
 
     def _gradients(
-        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Tensor, keep_graph: bool = False
+        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Sequence[Tensor], keep_graph: bool = False
     ) -> list[Tensor]:
         """Every member's gradient of its own loss, in the order of the parameters."""
         # The first weights get their gradients through the projection, the others straight from the loss.
         first = set(self.network.first_names)
         later = {name: p for name, p in parameters.items() if name not in first}
         # Members share nothing, so the gradient of the sum is each member's own.
-        gradient, *rest = torch.autograd.grad(
-            loss.sum(), [projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
+        gradients = torch.autograd.grad(
+            loss.sum(), [*projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
         )
-        by_name = self.network.project_gradients(gradient, parameters, self.inputs)
-        by_name |= dict(zip(later, rest, strict=True))
+        blocks = len(projected)
+        by_name = self.network.project_gradients(gradients[:blocks], parameters, self.inputs)
+        by_name |= dict(zip(later, gradients[blocks:], strict=True))
         return [by_name[name] for name in parameters]
 
     @torch.no_grad()
@@ -135,7 +165,7 @@ class Population:
         logits = self.network.logits(self.parameters, self.statistics, self.projected, self.inputs, False)
         self.alive &= torch.isfinite(logits.sum((1, 2)))
         val = self._score(logits, self.masks["val"])
-        better = (val > self.best_val) & self.alive
+        better = self.alive & ((val > self.best_val) if self.terms.choose == "best" else True)
         self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
         self.best_epoch = torch.where(better, self.epoch_number, self.best_epoch, out=self.best_epoch)
         torch.where(better[:, None, None], logits, self.best_logits, out=self.best_logits)
@@ -147,6 +177,8 @@ class Population:
     def _score(self, logits: Tensor, mask: Tensor) -> Tensor:
         if self.metric == "accuracy":
             return accuracy(logits, self.y, mask)
+        if self.metric == "balanced-accuracy":
+            return balanced_accuracy(logits, self.y, mask)
         return roc_auc(logits[..., 1] - logits[..., 0], self.y, mask)
 
     @torch.no_grad()

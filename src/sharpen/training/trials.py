@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from sharpen.splits import Split
 from sharpen.training.capture import Runner
 from sharpen.training.device import arithmetic, describe_device, free_memory, resolve_device
 from sharpen.training.meta import MetaPopulation
-from sharpen.training.population import Population
+from sharpen.training.population import Population, Terms
 from sharpen.training.progress import ProgressBar
 from sharpen.trial import Record, Trial
 
@@ -40,6 +41,9 @@ def train(
     precision: str = "float32",
     progress: bool | Callable[[int], None] = True,
     keep_weights: bool = False,
+    metric: str | None = None,
+    choose: str = "best",
+    class_weight: Sequence[float] | None = None,
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
 
@@ -56,6 +60,10 @@ def train(
         progress: Whether to draw a progress bar on a terminal; or a function that is told how many epochs of single members are
             newly done.
         keep_weights: Whether records hold the weights of the chosen epoch, by name, as :class:`sharpen.models.Network` takes them.
+        metric: What ``val`` and ``test`` are: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; None: the dataset's.
+        choose: The epoch that is kept: ``best``, the first with the best validation score; or ``last``, and then splits need
+            neither validation nor test nodes (a score on none is NaN).
+        class_weight: One weight for each class in the mean of the cross-entropy, as in :class:`sharpen.SharpeningLoss`.
 
     >>> from sharpen import Graph, Trial
     >>> ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
@@ -64,9 +72,10 @@ def train(
     >>> [record.test for record in train(ring, trials, splits=[halves], device="cpu")]
     [1.0, 1.0]
     """
-    dataset = _as_dataset(data, splits)
+    dataset = _as_dataset(data, splits, metric)
+    terms = Terms(keep_weights, _checked_choice(choose), _checked_class_weight(class_weight, dataset.graph))
     where = resolve_device(device)
-    resolved = [resolve(trial, dataset) for trial in trials]
+    resolved = [resolve(trial, dataset, held_out=choose == "best") for trial in trials]
     records: list[Record | None] = [None] * len(resolved)
     members: dict[tuple[object, ...], list[int]] = {}
     for index, trial in enumerate(resolved):
@@ -79,22 +88,46 @@ def train(
             network = network_of(dataset.graph, group[0])
             if network.model not in inputs:
                 inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
-            done = _train_group(network, inputs[network.model], dataset, group, bar, keep_weights)
+            done = _train_group(network, inputs[network.model], dataset, group, bar, terms)
             for index, record in zip(indices, done, strict=True):
                 records[index] = replace(record, device=describe_device(where), precision=precision)
     return [record for record in records if record is not None]
 
 
-def _as_dataset(data: Dataset | Graph, splits: Mapping[str, Split] | Sequence[Split] | None) -> Dataset:
+def _as_dataset(
+    data: Dataset | Graph, splits: Mapping[str, Split] | Sequence[Split] | None, metric: str | None
+) -> Dataset:
     if isinstance(data, Graph):
-        return Dataset(data.name, data, splits=None if splits is None else Splits(splits, data.y))
+        return Dataset(data.name, data, metric or "accuracy", None if splits is None else Splits(splits, data.y))
     if splits is not None:
         raise InputError("splits is given, but the dataset has its own; give dataset.graph with your splits instead")
-    return data
+    return data if metric is None else replace(data, metric=metric)
 
 
-def resolve(trial: Trial, dataset: Dataset) -> Trial:
-    """The trial with nothing left open, once it is clear that the dataset can serve it."""
+def _checked_choice(choose: str) -> str:
+    if choose not in ("best", "last"):
+        raise InputError(f"choose is {choose!r}; give 'best', the best epoch by validation, or 'last'")
+    return choose
+
+
+def _checked_class_weight(weight: Sequence[float] | None, graph: Graph) -> tuple[float, ...] | None:
+    if weight is None:
+        return None
+    numbers = tuple(float(value) for value in weight)
+    if len(numbers) != graph.num_classes or not all(math.isfinite(value) and value > 0 for value in numbers):
+        raise InputError(
+            f"class_weight is {list(numbers)}; give one finite number above 0 for each of {graph.num_classes} classes"
+        )
+    return numbers
+
+
+def resolve(trial: Trial, dataset: Dataset, held_out: bool = True) -> Trial:
+    """The trial with nothing left open, once it is clear that the dataset can serve it.
+
+    Args:
+        trial, dataset: What is to run on what.
+        held_out: Whether validation and test nodes are needed.
+    """
     if trial.dataset not in (None, dataset.name):
         raise InputError(
             f"a trial is for dataset {trial.dataset!r}, but the data is {dataset.name!r}; give them together"
@@ -105,8 +138,11 @@ def resolve(trial: Trial, dataset: Dataset) -> Trial:
     for part in ("train", "val", "test"):
         nodes = getattr(split, part)
         if not len(nodes):
+            if not held_out:
+                continue
             raise InputError(
-                f"split {split.name!r} has no {part} nodes; give it some, to choose and to score an epoch by"
+                f"split {split.name!r} has no {part} nodes; give it some, to choose and to score an epoch by, or keep the "
+                "last epoch: choose='last'"
             )
         if (y[nodes] < 0).any():
             unknown = int(nodes[y[nodes] < 0][0])
@@ -136,7 +172,7 @@ def network_of(graph: Graph, trial: Trial) -> Network:
 
 
 def _train_group(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, keep_weights: bool
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
     records: list[Record] = []
@@ -144,7 +180,7 @@ def _train_group(
     while len(records) < len(trials):
         batch = trials[len(records) : len(records) + size]
         try:
-            records += _train_population(network, inputs, dataset, batch, bar, keep_weights)
+            records += _train_population(network, inputs, dataset, batch, bar, terms)
             continue
         except torch.OutOfMemoryError:
             if size == 1:
@@ -196,11 +232,11 @@ def _population_kind(trial: Trial) -> type[Population]:
 
 
 def _train_population(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, keep_weights: bool
+    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
 ) -> list[Record]:
     start = time.perf_counter()
     splits = [dataset.splits[str(trial.split)] for trial in trials]
-    population = _population_kind(trials[0])(network, inputs, dataset.metric, trials, splits, keep_weights)
+    population = _population_kind(trials[0])(network, inputs, dataset.metric, trials, splits, terms)
     stride = 1 if inputs.device.type == "cpu" else 20
     Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
     results = population.results()
@@ -215,7 +251,7 @@ def _train_population(
             seconds=seconds,
             device="",
             precision="",
-            versions=_versions(),
+            versions=versions(),
             traces={name: values[:, r].copy() for name, values in results.traces.items()},
             logits=results.logits[r],
             weights={name: weight[r].copy() for name, weight in results.weights.items()},
@@ -225,7 +261,12 @@ def _train_population(
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of this package and of what it stands on, by name.
+
+    >>> versions()["torch"] == torch.__version__
+    True
+    """
     try:
         own = version("graph-sharpen")
     except PackageNotFoundError:  # run from a source tree

@@ -72,15 +72,20 @@ def column_blocks(width: int) -> list[tuple[int, int, int]]:
     return cuts
 
 
+def is_stack(x: Tensor) -> bool:
+    """Whether x is a stack [R, N, H] as kernels walk it, or a block of the columns of one."""
+    return x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1))
+
+
 def row_stride(x: Tensor) -> int:
     """How far apart rows are in a stack [R, N, H] or in a block of its columns."""
-    assert x.stride(2) == 1
-    assert x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1)
+    assert is_stack(x)
     return x.stride(1)
 
 
 def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     """``out = s @ x`` or ``out += s @ x`` for every member; both may be blocks of columns of wider stacks."""
+    x = x if is_stack(x) else x.contiguous()  # a gradient may be anything, one number expanded for example
     members, cols, width = x.shape
     for first, count, block in column_blocks(width):
         shape = shape_of(block, s.degree)

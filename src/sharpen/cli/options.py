@@ -1,0 +1,39 @@
+"""Options that several commands share: the files of a graph, what their columns mean, and how predictions are written."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sharpen.cli.completion import DEVICES, offer
+from sharpen.errors import InputError
+
+of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
+
+NodesFile = Annotated[
+    Path,
+    typer.Argument(help="Table of nodes: CSV, TSV, Parquet, JSON lines; or a graph: .npz, GraphML, GEXF, PyG Data."),
+]
+EdgesFile = Annotated[Path | None, typer.Argument(help="Table of edges; none if NODES holds them, or there are none.")]
+IdColumn = Annotated[str | None, of_columns("--id", help="Column that names the nodes.")]
+LabelColumn = Annotated[str | None, of_columns("--label", help="Column of labels, blank where unknown.")]
+SourceColumn = Annotated[str | None, of_columns("--source", help="Edge column of the one end.")]
+TargetColumn = Annotated[str | None, of_columns("--target", help="Edge column of the other end.")]
+WeightColumn = Annotated[
+    str | None, of_columns("--weight", help="Edge column of weights; edges of weight 0 are left out.")
+]
+Abstain = Annotated[float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")]
+EveryClass = Annotated[bool, typer.Option("--every-class", help="Add a column with the probability of each class.")]
+Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))]
+
+
+def check_abstain(abstain: float | None) -> None:
+    """Refuses what is no probability.
+
+    >>> check_abstain(2.0)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: --abstain is 2.0; give a probability from 0 to 1
+    """
+    if abstain is not None and not 0 <= abstain <= 1:
+        raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")

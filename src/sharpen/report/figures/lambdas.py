@@ -1,0 +1,203 @@
+"""What λ does: the score of every cell over λ, Glass's Δ per model, and how many cells gain or lose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sharpen.errors import InputError
+from sharpen.report.figures.style import (
+    DASHES,
+    GAIN,
+    LOSS,
+    PLAIN,
+    caption,
+    colour,
+    new_figure,
+    styled,
+    zero_line,
+)
+from sharpen.report.names import METRIC_TITLES, dataset_title, model_title
+from sharpen.studies.curves import Curve, glass_bands
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@styled
+def lambda_panels(curves: Sequence[Curve]) -> Figure:
+    """Test score over λ, one panel per cell, with the crosshair of λ = 0.
+
+    The band is the 95 % interval of the paired difference to λ = 0, drawn around the baseline's mean plus that difference.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, (lam - 0.5, lam + 0.5), lam) for lam in (0.0, 0.5, 1.0, 1.5)]
+    >>> len(lambda_panels([Curve("cora", "gcn", "accuracy", tuple(points), 5)]).axes)
+    1
+    """
+    _some(curves)
+    models = list(dict.fromkeys(curve.model for curve in curves))
+    datasets = list(dict.fromkeys(curve.dataset for curve in curves))
+    figure = new_figure(max(5.2, 2.5 * len(models) + 0.3), 1.75 * len(datasets) + 0.9)
+    grid = figure.subplots(len(datasets), len(models), squeeze=False, sharex=True)
+    cells = {(curve.dataset, curve.model): curve for curve in curves}
+    for row, dataset in zip(grid, datasets, strict=True):
+        for axes, model in zip(row, models, strict=True):
+            curve = cells.get((dataset, model))
+            if curve is None:
+                axes.set_axis_off()
+                axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", va="center", color=PLAIN)
+            else:
+                _panel(axes, curve)
+            axes.set_title(f"{dataset_title(dataset)} {model_title(model)}", loc="left")
+    for axes in grid[-1]:
+        axes.set_xlabel("λ")
+    for row, dataset in zip(grid, datasets, strict=True):
+        metric = next(curve.metric for curve in curves if curve.dataset == dataset)
+        row[0].set_ylabel(f"test {METRIC_TITLES.get(metric, metric)} (%)")
+    marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
+    caption(
+        figure,
+        "Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0. Crosshair: λ = 0, no sharpening"
+        f"{marked}. Runs per λ: {_counts(curves)}.",
+    )
+    return figure
+
+
+def _panel(axes: Axes, curve: Curve) -> None:
+    lams = [point.lam for point in curve.points]
+    zero = curve.zero
+    axes.axhline(zero.mean, color="#555555", linewidth=0.8)
+    axes.axvline(0, color="#555555", linewidth=0.8)
+    if curve.chosen is not None:
+        axes.axvline(curve.chosen, color="#000000", linewidth=1, linestyle=":")
+    bands = [(p.lam, *p.interval) for p in curve.points if p.interval is not None]
+    if bands:
+        at, low, high = np.array(bands).T
+        axes.fill_between(at, zero.mean + low, zero.mean + high, color=colour(curve.model), alpha=0.18, linewidth=0)
+    axes.plot(lams, [point.mean for point in curve.points], color=colour(curve.model))
+    axes.plot([0], [zero.mean], "o", color="#222222", markersize=3.5)
+    axes.locator_params(axis="y", nbins=4)
+    # One λ that ruins everything must not flatten the rest: what lies below the tenth percentile may leave the panel.
+    means = np.array([point.mean for point in curve.points])
+    low, high = np.quantile(means, 0.1), means.max()
+    room = max(high - low, 0.4)
+    axes.set_ylim(max(means.min() - 0.1 * room, low - 0.6 * room), high + 0.25 * room)
+
+
+@styled
+def glass_figure(curves: Sequence[Curve]) -> Figure:
+    """Glass's Δ over λ: the median over datasets and the interquartile band, one line per model.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> glass_figure([Curve("cora", "gcn", "accuracy", points, 5)]).axes[0].get_xlabel()
+    'λ'
+    """
+    bands = glass_bands(curves)
+    _some(bands)
+    figure = new_figure(6.4, 4.2)
+    axes = figure.subplots()
+    zero_line(axes)
+    axes.axvline(0, color="#333333", linewidth=0.9)
+    for index, band in enumerate(bands):
+        own = colour(band.model, index)
+        axes.fill_between(band.lams, band.lower, band.upper, color=own, alpha=0.16, linewidth=0)
+        label = f"{model_title(band.model)} ({band.datasets} dataset{'s' * (band.datasets != 1)})"
+        axes.plot(band.lams, band.median, color=own, linestyle=DASHES.get(band.model, "-"), linewidth=1.8, label=label)
+    medians = np.concatenate([band.median for band in bands])
+    quartiles = np.concatenate([values for band in bands for values in (band.lower, band.upper)])
+    # The far tail of the band, where strong λ breaks training, would hide the part that matters.
+    low = max(quartiles.min(), min(-4.0, 1.3 * medians.min()))
+    axes.set_ylim(low - 0.3, min(quartiles.max(), max(4.0, 1.5 * medians.max())) + 0.3)
+    axes.margins(x=0.01)
+    axes.set_xlabel("λ")
+    axes.set_ylabel("Glass's Δ of the test score")
+    axes.legend(loc="lower left")
+    caption(
+        figure,
+        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile, "
+        "cut off where it leaves the axes.",
+    )
+    return figure
+
+
+@styled
+def improvements_figure(curves: Sequence[Curve]) -> Figure:
+    """For every λ, in how many cells the score rises or falls, and by how much in units of Glass's Δ.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> len(improvements_figure([Curve("cora", "gcn", "accuracy", points, 5)]).axes)
+    2
+    """
+    usable = [curve for curve in curves if curve.zero.sd]
+    _some(usable)
+    by_lam: dict[float, list[float]] = {}
+    for curve in usable:
+        for point in curve.points:
+            if point.lam != 0 and point.glass is not None:
+                by_lam.setdefault(point.lam, []).append(point.glass)
+    lams = np.array(sorted(by_lam))
+    width = 0.85 * (np.diff(lams).min() if len(lams) > 1 else 0.05)
+    figure = new_figure(7.4, 5.6)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.25))
+
+    def share(low: float, high: float) -> np.ndarray:
+        return np.array([100 * np.mean([low < value <= high for value in by_lam[lam]]) for lam in lams])
+
+    strong, weak = share(1, np.inf), share(0, 1)
+    mild, bad = share(-1, -1e-12), share(-np.inf, -1)
+    above.bar(lams, weak, width, color=GAIN, alpha=0.45, label="gain up to 1 Δ")
+    above.bar(lams, strong, width, bottom=weak, color=GAIN, label="gain above 1 Δ")
+    above.bar(lams, -mild, width, color=LOSS, alpha=0.45, label="loss up to 1 Δ")
+    above.bar(lams, -bad, width, bottom=-mild, color=LOSS, label="loss above 1 Δ")
+    zero_line(above)
+    above.set_ylim(-105, 105)
+    above.set_yticks([-100, -50, 0, 50, 100], ["100", "50", "0", "50", "100"])
+    above.set_ylabel("share of cells (%)\nloss            gain")
+    above.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1.0), handlelength=1.2, columnspacing=1.2)
+
+    for sign, own in ((1, GAIN), (-1, LOSS)):
+        groups = [[value for value in by_lam[lam] if sign * value > 0] for lam in lams]
+        boxes = below.boxplot(
+            groups,
+            positions=lams,
+            widths=width,
+            manage_ticks=False,
+            patch_artist=True,
+            whis=(5, 95),
+            showfliers=False,
+            medianprops={"color": "#111111", "linewidth": 1},
+            whiskerprops={"color": own, "linewidth": 0.8},
+            capprops={"color": own, "linewidth": 0.8},
+        )
+        for box in boxes["boxes"]:
+            box.set(facecolor=own, alpha=0.5, edgecolor=own)
+    zero_line(below)
+    below.set_yscale("symlog", linthresh=1)
+    below.set_yticks([-10, -3, -1, 0, 1, 3, 10], ["−10", "−3", "−1", "0", "1", "3", "10"])
+    below.set_ylabel("Glass's Δ\n(linear up to ±1, then logarithmic)")
+    below.set_xlabel("λ")
+    below.margins(x=0.02)
+    counts = sorted({len(values) for values in by_lam.values()})
+    cells = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    caption(
+        figure,
+        f"{cells} cells per λ. Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. Boxes: quartiles of the gains (above "
+        "zero) and of the losses (below), whiskers from the 5th to the 95th percentile.",
+    )
+    return figure
+
+
+def _counts(curves: Sequence[Curve]) -> str:
+    counts = sorted({curve.planned for curve in curves})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _some(given: Sequence[object]) -> None:
+    if not given:
+        raise InputError("there is no cell with scores over λ yet; run the study first, see sharpen study status")

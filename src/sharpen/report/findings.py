@@ -1,0 +1,404 @@
+"""The numbers of ``docs/findings.md``: blocks of text made from records, put between its markers.
+
+A block stands between ``<!-- numbers: NAME -->`` and ``<!-- end of numbers -->``. What stands between is made anew; what stands
+around it, the judgement, is written by hand and stays.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sharpen.errors import InputError
+from sharpen.evaluation import UnpairedDifference, unpaired_difference
+from sharpen.report.names import cell_title, dataset_title
+from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus
+from sharpen.report.study_text import (
+    agreement,
+    agreement_sentence,
+    band_sentences,
+    cost_sentence,
+    duration,
+    gain_sentence,
+    sentences,
+)
+from sharpen.report.tables import Column, Gain, Number, Place, Quoted, Reason, Score, Table, Text, to_markdown
+from sharpen.studies.curves import lambda_curves
+from sharpen.studies.dynamics import Traces, dynamics
+from sharpen.studies.outcome import CellOutcome, Cost, Outcome, Side
+from sharpen.studies.ranking import rankings
+from sharpen.studies.spec import Study, list_studies, load_study
+
+Found = Callable[[str, str], Outcome]
+
+# The graphs whose files are at hand for this project's own records.
+TEN = ("cora", "citeseer", "pubmed", "computer", "photo", "cs", "physics", "squirrel", "chameleon", "minesweeper")
+PLANETOID = ("cora", "citeseer", "pubmed")
+# What the paper says about each comparison, in the order of the paper.
+CLAIMS = {
+    "main": "λ by validation improves on plain training",
+    "universal": "λ = 0.25 improves on plain training without tuning",
+    "labeled-term": "without the labeled term it is worse",
+    "offset": "moving both weights by an offset does not help",
+    "entropy-order": "Shannon's entropy does about as well as Gini's",
+    "meta-lambda": "a meta-learned λ is worse than a fixed one",
+    "test-only": "sharpening test nodes only is worse",
+    "retune": "retuning learning rate and dropout adds little",
+}
+_BLOCK = re.compile(r"(<!-- numbers: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- end of numbers -->)", flags=re.DOTALL)
+
+
+def findings_blocks(
+    found: Found, traces: Callable[[Outcome], Traces], total: Sequence[Cost]
+) -> dict[str, Callable[[], str]]:
+    """What makes each block, by its name.
+
+    Args:
+        found: gives the outcome of one of the paper's studies under a protocol.
+        traces: gives what an outcome's runs traced.
+        total: what all records took together.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies.outcome import outcome
+    >>> blocks = findings_blocks(lambda name, protocol: outcome(load_study(name), protocol, pd.DataFrame()), lambda _: {}, [])
+    >>> blocks["entropy-dynamics"]()
+    'Not run yet.'
+    """
+    blocks: dict[str, Callable[[], str]] = {
+        "claims": lambda: claims(found),
+        "baselines": lambda: baselines(found("main", "paper")),
+        "lambda-curves": lambda: curves(found),
+        "entropy-dynamics": lambda: entropies(found("entropy-dynamics", "paper"), traces),
+        "splits": lambda: split_story(found),
+        "comparison": lambda: ranks(load_study("comparison"), found("main", "paper")),
+        "cost": lambda: cost(found, total),
+    }
+    for name in CLAIMS:
+        blocks[name] = lambda name=name: comparison(found, name)  # type: ignore[misc]  # the name of now
+    return blocks
+
+
+def fill(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
+    """The text with every block between its markers made anew.
+
+    >>> print(fill("Before.\\n<!-- numbers: cost -->\\nold\\n<!-- end of numbers -->\\nAfter.", {"cost": lambda: "42 minutes."}))
+    Before.
+    <!-- numbers: cost -->
+    <BLANKLINE>
+    42 minutes.
+    <BLANKLINE>
+    <!-- end of numbers -->
+    After.
+    """
+    opened, closed = text.count("<!-- numbers:"), text.count("<!-- end of numbers -->")
+    if opened != closed or opened != len(_BLOCK.findall(text)):
+        raise InputError(
+            f"the text has {opened} markers '<!-- numbers: NAME -->' and {closed} '<!-- end of numbers -->'; write them "
+            f"in pairs, "
+            "each on a line of its own"
+        )
+
+    def made(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in blocks:
+            near = difflib.get_close_matches(name, blocks, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"there are no numbers called {name!r}; {hint}There are {', '.join(blocks)}")
+        return f"{match[1]}\n{blocks[name]().strip()}\n\n{match[4]}"
+
+    return _BLOCK.sub(made, text)
+
+
+def claims(found: Found) -> str:
+    """One row per comparison of the paper: its mean difference and ours over the same cells."""
+    rows: list[tuple[Place, ...]] = []
+    for name, claim in CLAIMS.items():
+        for protocol in _protocols(found, name):
+            outcome = found(name, protocol)
+            contrast = outcome.study.compare[0].name
+            effects = [e for _, e in outcome.effects(contrast) if e.complete]
+            means = [e.difference.difference for e in effects if e.difference is not None]
+            said = [e.published for e in effects if e.published is not None]
+            verdicts = [e.verdict for e in effects]
+            if not effects:
+                rows.append((claim, minus(contrast), protocol, "0", Reason("not run yet"), None, None, None))
+                continue
+            rows.append(
+                (
+                    claim,
+                    minus(contrast),
+                    protocol,
+                    str(len(effects)),
+                    Number(float(np.mean(means)), sign=True),
+                    Number(float(np.mean(said)) if said else None, sign=True),
+                    f"{verdicts.count('gain')} / {len(verdicts) - verdicts.count('gain') - verdicts.count('loss')} / "
+                    f"{verdicts.count('loss')}",
+                    f"{sum(_sure(e.corrected_p) and m > 0 for e, m in zip(effects, means, strict=True))} / "
+                    f"{sum(_sure(e.corrected_p) and m < 0 for e, m in zip(effects, means, strict=True))}",
+                )
+            )
+    columns = (
+        Column("claim", "the paper says"),
+        Column("comparison", "comparison"),
+        Column("protocol", "protocol"),
+        Column("cells", "cells", "right"),
+        Column("ours", "ours, mean", "right"),
+        Column("paper", "paper, mean", "right"),
+        Column("verdicts", "gain / unclear / loss", "center"),
+        Column("holm", "after Holm: gain / loss", "center"),
+    )
+    notes = (
+        "Means over the cells that have all their pairs, in points; the paper's over the same cells. Gain and loss: cells whose "
+        "95 % t interval of the paired difference excludes zero; after Holm: corrected over the cells of the row.",
+    )
+    return to_markdown(Table("What the paper says, and what pairs say", columns, tuple(rows), notes))
+
+
+def baselines(main: Outcome) -> str:
+    """How many of the paper's baselines we meet, in the cells of the ten graphs."""
+    own = _only(main, TEN)
+    within, beyond, open_ = agreement(own, "baseline")
+    lines = [agreement_sentence(own, "baseline")]
+    distances = [
+        abs(side.consistency.distance)
+        for cell in own.cells
+        if (side := cell.sides["baseline"]).consistency is not None and side.consistency.distance is not None
+    ]
+    if distances:
+        lines.append(
+            f"Median distance {np.median(distances):.2f} combined standard deviations; the aim is at most two in 36 of the "
+            f"{len(within) + len(beyond) + len(open_)} cells."
+        )
+    if open_:
+        lines.append(f"Not run: {', '.join(cell_title(cell.dataset, cell.model) for cell in open_)}.")
+    return sentences(lines)
+
+
+def comparison(found: Found, name: str) -> str:
+    """One of the paper's comparisons under every protocol that has complete cells, these in the paper's layout."""
+    parts = []
+    for protocol in _protocols(found, name):
+        outcome = found(name, protocol)
+        contrast = outcome.study.compare[0]
+        parts.append(f"{protocol} protocol: {gain_sentence(outcome, contrast.name)}")
+        shown = tuple(cell.dataset for cell, effect in outcome.effects(contrast.name) if effect.complete)
+        if shown:  # how to read it stands at the top of the text
+            parts.append(to_markdown(replace(gain_grid(_only(outcome, shown), contrast), notes=())))
+    return "\n\n".join(part.strip() for part in parts)
+
+
+def curves(found: Found) -> str:
+    """Glass's Δ over λ, and the range in which its median is not negative."""
+    parts = []
+    for protocol in ("paper", "paired"):
+        outcome = found("lambda-curves", protocol)
+        drawn = lambda_curves(outcome)
+        if not drawn:
+            continue
+        parts += [
+            sentences(band_sentences(drawn)),
+            to_markdown(lambda_table(drawn, f"Glass's Δ by λ, {protocol} protocol")),
+        ]
+    return "\n\n".join(part.strip() for part in parts) or "Not run yet."
+
+
+def entropies(outcome: Outcome, traces: Callable[[Outcome], Traces]) -> str:
+    """Whether the gap H_L − H_U is larger with sharpening, cell by cell."""
+    cells = dynamics(outcome, traces(outcome))
+    if not cells:
+        return "Not run yet."
+    sure = [cell for cell in cells if cell.gap.t_interval is not None and cell.gap.t_interval[0] > 0]
+    always = [cell for cell in cells if cell.above == 1]
+    line = (
+        f"Of {len(cells)} cells, the mean gap over epochs is larger with sharpening in "
+        f"{sum(cell.gap.difference > 0 for cell in cells)} (95 % t interval above zero in {len(sure)}); it is larger in every "
+        f"epoch in {len(always)}."
+    )
+    return f"{line}\n\n{to_markdown(dynamics_table(cells, 'Entropy gap during training')).strip()}"
+
+
+def split_story(found: Found) -> str:
+    """What two splits alone do: the paper's ablation numbers on Planetoid, remade across two splits and on one."""
+    parts = []
+    spread = _draw_spread(found("universal", "paired"))
+    if spread:
+        parts.append(sentences(spread))
+    two = _two_splits(found)
+    if two.rows:
+        parts.append(to_markdown(two))
+    rows: list[tuple[Place, ...]] = []
+    for name in ("labeled-term", "test-only", "entropy-order", "meta-lambda"):
+        rows += _crossed(found, name)
+    if rows:
+        columns = (
+            Column("comparison", "comparison"),
+            Column("cell", "cell"),
+            Column("paper", "paper", "right"),
+            Column("crossed", "ours, across two splits (unpaired)", "right"),
+            Column("one", "ours, both on seed 42 (paired)", "right"),
+            Column("draws", "ours, 20 draws (paired)", "right"),
+        )
+        notes = (
+            "Across two splits: the variant on the split of seed 42 minus the symmetric objective on that of seed 123, "
+            "as in the paper's scripts, with Welch's 95 % interval. Paired: the same splits and seeds on both sides, "
+            "with the 95 % t interval. Bold where an interval excludes zero.",
+        )
+        parts.append(to_markdown(Table("The paper's ablations on Planetoid, remade", columns, tuple(rows), notes)))
+    return "\n\n".join(part.strip() for part in parts) or "Not run yet."
+
+
+def ranks(study: Study, main: Outcome) -> str:
+    """Where our best entry stands among published scores, with and without sharpening."""
+    columns = (
+        Column("dataset", "dataset"),
+        Column("plain", "our best without sharpening", "right"),
+        Column("sharp", "our best with λ by validation", "right"),
+        Column("first", "best published", "right"),
+        Column("of", "of", "right"),
+    )
+    rows: list[tuple[Place, ...]] = []
+    for ranking in rankings(study, main):
+        scored = [entry for entry in ranking.entries if entry.mean is not None and entry.rank is not None]
+        kinds = [
+            next((e for e in scored if e.ours and e.method.endswith("+TS") is sharp), None) for sharp in (False, True)
+        ]
+        other = next((e for e in scored if not e.ours), None)
+        if not any(kinds):
+            continue
+        rows.append(
+            (
+                dataset_title(ranking.dataset),
+                *(None if e is None else f"{e.method} {e.mean:.2f}, rank {e.rank}" for e in kinds),
+                None if other is None else f"{other.method} {other.mean:.2f}, rank {other.rank}",
+                str(len(scored)),
+            )
+        )
+    if not rows:
+        return "Not run yet."
+    return to_markdown(Table("Ranks by mean score; other methods as published", columns, tuple(rows)))
+
+
+def cost(found: Found, total: Sequence[Cost]) -> str:
+    """What every study took under each protocol, and all of them together."""
+    rows: list[tuple[Place, ...]] = []
+    for study in list_studies():
+        for protocol in study.protocols if study.reads is None else ():
+            outcome = found(study.name, protocol)
+            if not outcome.complete:
+                continue
+            rows.append(
+                (
+                    study.title,
+                    protocol,
+                    f"{outcome.finished:,} of {outcome.planned:,}",
+                    duration(sum(c.seconds for c in outcome.costs)),
+                    ", ".join(dict.fromkeys(f"{c.device} ({c.precision})" for c in outcome.costs)),
+                )
+            )
+    if not rows:
+        return "Not run yet."
+    columns = tuple(Column(key, key) for key in ("study", "protocol", "runs", "time", "device"))
+    notes = (f"All together, a run that serves several studies counted once: {cost_sentence(total)}",)
+    return to_markdown(Table("Time that the records took", columns, tuple(rows), notes))
+
+
+def _protocols(found: Found, name: str) -> list[str]:
+    """The protocols under which a study has complete cells, the paired one first; the paired one if none has."""
+    study = load_study(name)
+    wanted: list[str] = [protocol for protocol in ("paired", "paper") if protocol in study.protocols]
+    ready = [p for p in wanted if found(name, p).complete]
+    return ready or wanted[:1]
+
+
+def _sure(p: float | None) -> bool:
+    return p is not None and p < 0.05
+
+
+def _only(outcome: Outcome, datasets: tuple[str, ...]) -> Outcome:
+    return replace(outcome, cells=tuple(cell for cell in outcome.cells if cell.dataset in datasets))
+
+
+def _draw_spread(paired: Outcome) -> list[str]:
+    """How far the draw of a split alone moves the baseline."""
+    lines = []
+    for cell in paired.cells:
+        side = cell.sides["baseline"]
+        if cell.dataset in PLANETOID and cell.model == "gcn" and side.n > 2 and side.sd is not None:
+            lines.append(
+                f"{cell_title(cell.dataset, cell.model)}, no sharpening: from {min(side.tests):.1f} to "
+                f"{max(side.tests):.1f} over {side.n} draws of the split, standard deviation {side.sd:.2f}. Two draws "
+                f"differ by {2 * side.sd / np.sqrt(np.pi):.1f} "
+                "points on average, if they are normal."
+            )
+    return lines
+
+
+def _two_splits(found: Found) -> Table:
+    """λ = 0 and λ = 0.25 on the split of seed 123 and on that of seed 42."""
+    rows: list[tuple[Place, ...]] = []
+    paper, ablation = found("universal", "paper"), found("universal", "ablation")
+    for name in ("baseline", "ts-0.25"):
+        for cell, other in _same_cells(paper, ablation):
+            a, b = other.sides[name], cell.sides[name]
+            if cell.dataset not in PLANETOID or not a.n or not b.n:
+                continue
+            difference = _apart(a, b)
+            rows.append((name, cell_title(cell.dataset, cell.model), _score(b), _score(a), difference))
+    columns = (
+        Column("variant", "variant"),
+        Column("cell", "cell"),
+        Column("main", "split of seed 123", "right"),
+        Column("ablation", "split of seed 42", "right"),
+        Column("difference", "difference (unpaired)", "right"),
+    )
+    return Table("The same training on two splits", columns, tuple(rows), ("With Welch's 95 % interval.",))
+
+
+def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
+    paper, ablation, paired = (found(name, protocol) for protocol in ("paper", "ablation", "paired"))
+    contrast = paper.study.compare[0]
+    rows: list[tuple[Place, ...]] = []
+    for cell, other in _same_cells(paper, ablation):
+        variant, against = other.sides[contrast.variant], cell.sides[contrast.against]
+        if cell.dataset not in PLANETOID or not variant.n or not against.n:
+            continue
+        effect = other.effect(contrast.name)
+        draws = next(c for c in paired.cells if (c.dataset, c.model) == (cell.dataset, cell.model)).effect(
+            contrast.name
+        )
+        rows.append(
+            (
+                minus(contrast.name),
+                cell_title(cell.dataset, cell.model),
+                None
+                if effect.published is None
+                else Quoted("", effect.published, effect.published_sd, difference=True),
+                _apart(variant, against),
+                *(
+                    Reason(e.reason or "no pairs")
+                    if e.difference is None
+                    else Gain(e.difference.difference, e.difference.t_interval, e.n)
+                    for e in (effect, draws)
+                ),
+            )
+        )
+    return rows
+
+
+def _same_cells(a: Outcome, b: Outcome) -> list[tuple[CellOutcome, CellOutcome]]:
+    others = {(cell.dataset, cell.model): cell for cell in b.cells}
+    return [(cell, others[cell.dataset, cell.model]) for cell in a.cells if (cell.dataset, cell.model) in others]
+
+
+def _apart(a: Side, b: Side) -> Gain:
+    """The unpaired difference of two sides; the column says that it is."""
+    difference: UnpairedDifference = unpaired_difference(a.tests, b.tests)
+    return Gain(difference.difference, difference.t_interval, tell_n=False)
+
+
+def _score(side: Side) -> Score | Text:
+    return Text("") if side.mean is None else Score(side.mean, side.sd, side.n)

@@ -1,0 +1,48 @@
+"""How datasets and models are written for people."""
+
+DATASET_TITLES = {
+    "cora": "Cora",
+    "citeseer": "CiteSeer",
+    "pubmed": "PubMed",
+    "computer": "Computer",
+    "photo": "Photo",
+    "cs": "CS",
+    "physics": "Physics",
+    "wikics": "WikiCS",
+    "squirrel": "Squirrel",
+    "chameleon": "Chameleon",
+    "amazon-ratings": "Amazon-Ratings",
+    "roman-empire": "Roman-Empire",
+    "minesweeper": "Minesweeper",
+    "ogbn-arxiv": "ogbn-arxiv",
+    "digits": "Digits",
+}
+MODEL_TITLES = {"mlp": "MLP", "gcn": "GCN", "sage": "SAGE", "gat": "GAT"}
+METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+
+
+def dataset_title(name: str) -> str:
+    """A dataset as tables and figures write it.
+
+    >>> dataset_title("citeseer"), dataset_title("mine")
+    ('CiteSeer', 'mine')
+    """
+    return DATASET_TITLES.get(name, name)
+
+
+def model_title(name: str) -> str:
+    """A model as tables and figures write it.
+
+    >>> model_title("gcn")
+    'GCN'
+    """
+    return MODEL_TITLES.get(name, name)
+
+
+def cell_title(dataset: str, model: str) -> str:
+    """A dataset with a model.
+
+    >>> cell_title("cora", "gcn")
+    'Cora GCN'
+    """
+    return f"{dataset_title(dataset)} {model_title(model)}"

@@ -1,0 +1,140 @@
+// Curves over one axis: accuracy against λ, training, reliability, coverage.
+
+function linesChart(host, spec) {
+  const text = (value, axis) => number(value, axis.decimals ?? 2) + (axis.unit ? ` ${axis.unit}` : "");
+  const points = spec.series.flatMap((s) => s.x.map((x, i) => ({ s, i, x, y: s.y[i] }))).filter((p) => p.y !== null);
+  const steps = [...new Set(points.map((p) => p.x))].sort((a, b) => a - b);
+  const surface = draw("svg", { class: "plot", role: "img", tabindex: 0, "aria-label": `${spec.title}. ${spec.summary ?? ""} Arrow keys read values.` });
+  host.append(surface, el("div", { class: "legend" }, ...spec.series.filter((s) => s.name).map(legendEntry)));
+  let place = null;
+  let focus = -1;
+
+  function paint(width) {
+    const height = spec.height ?? 270;
+    const [xLow, xHigh] = spread(spec.x, range(points.map((p) => p.x)));
+    const tall = spec.series.flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]);
+    const [yLow, yHigh] = spread(spec.y, range(tall));
+    const yTicks = ticks(yLow, yHigh, 5);
+    const wide = Math.max(...yTicks.found.map((t) => number(t, yTicks.decimals).length));
+    const box = { left: 14 + 7 * wide, right: width - 14, top: 26, bottom: height - 40 };
+    const X = (x) => box.left + ((x - xLow) / (xHigh - xLow)) * (box.right - box.left);
+    const Y = (y) => box.bottom - ((y - yLow) / (yHigh - yLow)) * (box.bottom - box.top);
+    place = { X, Y, box };
+    surface.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    surface.setAttribute("height", height);
+    surface.replaceChildren();
+    for (const y of yTicks.found) {
+      surface.append(draw("line", { class: "grid", x1: box.left, x2: box.right, y1: Y(y), y2: Y(y) }));
+      surface.append(draw("text", { class: "tick", x: box.left - 7, y: Y(y) + 4, "text-anchor": "end" }, number(y, yTicks.decimals)));
+    }
+    const xTicks = ticks(xLow, xHigh, Math.max(2, Math.floor((box.right - box.left) / 80)));
+    for (const x of xTicks.found) {
+      surface.append(draw("line", { class: "axis", x1: X(x), x2: X(x), y1: box.bottom, y2: box.bottom + 4 }));
+      surface.append(draw("text", { class: "tick", x: X(x), y: box.bottom + 17, "text-anchor": "middle" }, number(x, xTicks.decimals)));
+    }
+    surface.append(draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
+    surface.append(draw("text", { class: "label", x: 2, y: 14 }, spec.y.label));
+    surface.append(draw("text", { class: "label", x: box.right, y: height - 6, "text-anchor": "end" }, spec.x.label));
+    if (spec.zero && yLow < 0 && yHigh > 0) surface.append(draw("line", { class: "zero", x1: box.left, x2: box.right, y1: Y(0), y2: Y(0) }));
+    if (spec.diagonal) {
+      const [low, high] = [Math.max(xLow, yLow), Math.min(xHigh, yHigh)];
+      surface.append(draw("line", { class: "diagonal", x1: X(low), y1: Y(low), x2: X(high), y2: Y(high) }));
+    }
+    // What an axis leaves out must not be drawn beside it.
+    const window = draw("svg", { x: box.left - 6, y: box.top - 6, width: box.right - box.left + 12, height: box.bottom - box.top + 6, class: "window" });
+    const inner = draw("g", { transform: `translate(${6 - box.left}, ${6 - box.top})` });
+    window.append(inner);
+    surface.append(window);
+    for (const s of spec.series) paintSeries(inner, s, X, Y);
+    for (const mark of spec.marks ?? []) {
+      const late = X(mark.x) > (box.left + box.right) / 2;
+      surface.append(draw("line", { class: "chosen", x1: X(mark.x), x2: X(mark.x), y1: box.top, y2: box.bottom }));
+      surface.append(draw("text", { class: "label strong halo", x: X(mark.x) + (late ? -6 : 6), y: box.bottom - 8, "text-anchor": late ? "end" : "start" }, mark.label));
+    }
+    surface.append(draw("g", { class: "cross" }));
+  }
+
+  function paintSeries(inner, s, X, Y) {
+    const known = s.x.map((_, i) => i).filter((i) => s.y[i] !== null);
+    if (s.low && !s.points) {
+      const up = known.map((i) => `${X(s.x[i])},${Y(s.high[i])}`);
+      const down = known.map((i) => `${X(s.x[i])},${Y(s.low[i])}`).reverse();
+      inner.append(draw("polygon", { class: "band", color: s.color, points: [...up, ...down].join(" ") }));
+    }
+    if (s.line !== false) {
+      const path = known.map((i) => `${X(s.x[i]).toFixed(1)},${Y(s.y[i]).toFixed(1)}`).join(" ");
+      inner.append(draw("polyline", { class: `mark ${strokeOf(s)}`, color: s.color, points: path }));
+    }
+    if (!s.points) return;
+    for (const i of known) {
+      if (s.low && s.low[i] !== null) {
+        inner.append(draw("line", { class: "whisker", color: s.color, x1: X(s.x[i]), x2: X(s.x[i]), y1: Y(s.low[i]), y2: Y(s.high[i]) }));
+      }
+      inner.append(draw("circle", { class: "mark point", color: s.color, cx: X(s.x[i]), cy: Y(s.y[i]), r: s.size ? s.size[i] : 4.5 }));
+    }
+  }
+
+  function point(at, x, y) {
+    const cross = surface.querySelector(".cross");
+    cross.replaceChildren(draw("line", { class: "chosen", x1: place.X(at), x2: place.X(at), y1: place.box.top, y2: place.box.bottom }));
+    const lines = [`${spec.x.name ?? spec.x.label} ${text(at, spec.x)}`];
+    for (const p of points.filter((p) => p.x === at)) {
+      if (place.Y(p.y) <= place.box.bottom) cross.append(draw("circle", { class: "point", color: p.s.color, cx: place.X(p.x), cy: place.Y(p.y), r: 4 }));
+      const extent = p.s.low && p.s.low[p.i] !== null ? ` (${number(p.s.low[p.i], spec.y.decimals ?? 2)} to ${number(p.s.high[p.i], spec.y.decimals ?? 2)})` : "";
+      const note = p.s.notes ? `, ${p.s.notes[p.i]}` : "";
+      lines.push(`${p.s.name}: ${text(p.y, spec.y)}${extent}${note}`);
+    }
+    showTip(lines, x, y);
+  }
+
+  function leave() {
+    surface.querySelector(".cross")?.replaceChildren();
+    hideTip();
+  }
+
+  surface.addEventListener("pointermove", (event) => {
+    const frame = surface.getBoundingClientRect();
+    const x = ((event.clientX - frame.left) * surface.viewBox.baseVal.width) / frame.width;
+    const y = ((event.clientY - frame.top) * surface.viewBox.baseVal.height) / frame.height;
+    let best = null;
+    for (const p of points) {
+      // Points that stand alone are found by both coordinates, curves by the first.
+      const far = spec.hover === "point" ? Math.hypot(place.X(p.x) - x, place.Y(p.y) - y) : Math.abs(place.X(p.x) - x);
+      if (best === null || far < best.far) best = { far, at: p.x };
+    }
+    focus = steps.indexOf(best.at);
+    point(best.at, event.clientX, event.clientY);
+  });
+  surface.addEventListener("pointerleave", leave);
+  surface.addEventListener("blur", leave);
+  surface.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    focus = Math.min(Math.max(0, focus + move), steps.length - 1);
+    const frame = surface.getBoundingClientRect();
+    point(steps[focus], frame.left + place.X(steps[focus]), frame.top + place.box.top + 30);
+  });
+  responsive(surface.parentElement, paint);
+  const named = spec.series.filter((s) => s.name);
+  host.append(
+    numbers([spec.x.label, ...named.map((s) => s.name)], () =>
+      steps.map((x) => [
+        text(x, spec.x),
+        ...named.map((s) => {
+          const i = s.x.indexOf(x);
+          return i < 0 || s.y[i] === null ? "" : number(s.y[i], spec.y.decimals ?? 2);
+        }),
+      ]),
+    ),
+  );
+}
+
+// What an axis spans: what it is told to, else the values and a little air.
+function spread(axis, found) {
+  let [low, high] = found ?? [0, 1];
+  const air = (high - low || Math.abs(high) || 1) * (axis.air ?? 0.06);
+  low = axis.min ?? low - air;
+  high = axis.max ?? Math.min(high + air, axis.most ?? Infinity);
+  return high > low ? [low, high] : [low - 1, low + 1];
+}

@@ -1,0 +1,270 @@
+"""The page of ``sharpen compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from sharpen.datasets import Dataset
+from sharpen.evaluation.calibration import fit_temperature
+from sharpen.evaluation.comparison import Comparison, Variant
+from sharpen.evaluation.paired import pair
+from sharpen.report.headline import MODEL_NAMES, headline
+from sharpen.report.page.charts import axis, choice, described, facts, lines, matrix, rounded, section, series
+from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
+from sharpen.report.page.curves import training_charts
+from sharpen.report.page.document import Page
+from sharpen.report.page.nodes import nodes_section
+from sharpen.report.terminal import METRIC_NAMES
+from sharpen.trial import Record, to_frame
+
+# More validation nodes than these do not make a better temperature.
+_ENOUGH = 2000
+
+
+class _HeldOut(NamedTuple):
+    """What the runs of one variant say of nodes that were neither trained on nor chose the epoch."""
+
+    judged: Judged
+    confusion: np.ndarray
+    probabilities: np.ndarray
+    runs: np.ndarray
+
+
+def comparison_page(
+    comparison: Comparison,
+    dataset: Dataset,
+    plain: Sequence[Record],
+    sharp: Mapping[float, Sequence[Record]],
+    *,
+    result: Mapping[str, Any],
+) -> Page:
+    """Everything there is to see of a comparison.
+
+    Args:
+        comparison: Of the records below.
+        dataset: What they were trained on.
+        plain: The runs of the baseline, with traces and logits.
+        sharp: The runs of each λ.
+        result: What ``sharpen compare`` writes to ``comparison.json``.
+    """
+    subject = comparison.subject or max(comparison.variants, key=lambda v: -np.inf if v.val is None else v.val)
+    name = f"λ = {subject.lam:g}"
+    before, after = _held_out(dataset, plain), _held_out(dataset, sharp[subject.lam])
+    sections = [_gains(comparison, plain, sharp), _against_lam(comparison)]
+    if training := _training(comparison, plain, sharp, list(sharp).index(subject.lam)):
+        sections.append(training)
+    if after is not None:
+        sections += _quality(name, before, after, dataset)
+        sections.append(
+            nodes_section(
+                dataset.graph,
+                np.arange(dataset.graph.num_nodes),
+                after.probabilities,
+                truth=dataset.graph.y.numpy(),
+                runs=after.runs,
+                text=f"What the runs with {name} say of each node: the mean of their calibrated probabilities, of those runs "
+                "in which the node's label was neither learnt from nor used to choose the epoch.",
+            )
+        )
+    sections.append(section("How this was made", facts(_facts(dataset, result))))
+    model = MODEL_NAMES.get(comparison.model, comparison.model).removeprefix("a ").removeprefix("an ")
+    return Page(
+        kind=f"sharpen compare · {comparison.dataset} · {model}",
+        headline=headline(comparison),
+        below=[
+            "Each sharpened run is compared with the plain run on the same split from the same first weights, so that what the "
+            "split brings cancels out.",
+            *result["notes"],
+        ],
+        tiles=_tiles(comparison, subject, result),
+        sections=sections,
+        command=str(result["command"]),
+    )
+
+
+def _tiles(comparison: Comparison, subject: Variant, result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    metric, d = METRIC_NAMES.get(comparison.metric, comparison.metric), subject.difference
+    tiles = []
+    if d is not None:
+        tiles.append((f"{d.difference:+.2f} points", f"paired gain of λ = {subject.lam:g}"))
+        if d.t_interval is not None:
+            tiles.append((f"{d.t_interval[0]:+.2f} to {d.t_interval[1]:+.2f}", "95 % confidence interval"))
+        tiles.append((f"{d.mean_b:.2f} → {d.mean_a:.2f} %", f"test {metric}, plain → sharpened"))
+        tiles.append((f"{d.wins} / {d.ties} / {d.losses}", "pairs won / tied / lost"))
+    elif comparison.test is not None:
+        tiles.append((f"{comparison.test:.2f} %", f"test {metric}, plain"))
+    runs = comparison.pairs * (len(comparison.variants) + 1)
+    tiles.append((f"{runs}", f"training runs, {result['seconds']:.0f} s on {result['device']}"))
+    return tiles
+
+
+def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float, Sequence[Record]]) -> dict[str, Any]:
+    rows, baseline = [], to_frame(plain)
+    for variant in comparison.variants:
+        pairs = pair(to_frame(sharp[variant.lam]), baseline)
+        d = variant.difference
+        low, high = (None, None) if d is None or d.t_interval is None else d.t_interval
+        keys = zip(pairs.keys["split"], pairs.keys["seed"], pairs.a, pairs.b, strict=True)
+        text = "every pair has a run that diverged"
+        if d is not None:
+            interval = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
+            text = f"{d.difference:+.2f}{interval}, {d.wins} won, {d.ties} tied, {d.losses} lost"
+        rows.append(
+            {
+                "name": f"λ = {variant.lam:g}",
+                "text": text.replace("-", "−"),
+                "values": rounded(100 * (pairs.a - pairs.b), 4),
+                "notes": [[f"{split}, seed {seed}", f"{100 * b:.2f} → {100 * a:.2f} %"] for split, seed, a, b in keys],
+                "mean": None if d is None else d.difference,
+                "low": low,
+                "high": high,
+            }
+        )
+    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of test score", "wide": True}
+    return section(
+        "The gain of each pair",
+        chart,
+        text="A dot is one pair of runs; the diamond is their mean, the bar its 95 % interval.",
+        half=len(rows) == 1,
+    )
+
+
+def _against_lam(comparison: Comparison) -> dict[str, Any]:
+    rows: list[tuple[float | None, ...]] = []
+    if all(variant.lam != 0 for variant in comparison.variants):
+        rows.append((0.0, comparison.val, comparison.test, None, None))
+    for variant in comparison.variants:
+        d = variant.difference
+        mean = None if d is None else d.mean_a
+        low, high = (None, None) if d is None or d.t_interval is None else (d.mean_b + end for end in d.t_interval)
+        rows.append((variant.lam, variant.val, mean, low, high))
+    table = np.array(rows, dtype=np.float64)
+    x, val, test, lows, highs = table[np.argsort(table[:, 0])].T
+    metric = METRIC_NAMES.get(comparison.metric, comparison.metric)
+    marks = [] if comparison.chosen is None else [{"x": comparison.chosen, "label": f"chosen: {comparison.chosen:g}"}]
+    chart = lines(
+        "",
+        axis("λ, the weight of sharpening", name="λ =", decimals=2),
+        axis(f"{metric}, %", decimals=2, most=100),
+        [
+            series("test", "blue", x, test, low=lows, high=highs, points=True),
+            series("validation", "amber", x, val, points=True, dash=True),
+        ],
+        marks=marks,
+        summary="; ".join(f"λ = {row[0]:g}: test {row[2]:.2f} %" for row in rows if row[2] is not None),
+        note="Means over all pairs; λ = 0 is plain training. Whiskers: the 95 % interval of the paired gain, above the plain mean.",
+    )
+    return section(f"{metric[0].upper()}{metric[1:]} against λ", chart, half=True)
+
+
+def _training(
+    comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float, Sequence[Record]], shown: int
+) -> dict[str, Any] | None:
+    alive = [record.traces for record in plain if record.status == "ok" and record.traces]
+    views = {}
+    for lam, records in sharp.items():
+        finished = [record for record in records if record.status == "ok" and record.traces]
+        if finished:
+            views[f"λ = {lam:g}"] = training_charts(
+                alive,
+                [record.traces for record in finished],
+                f"λ = {lam:g}",
+                metric=METRIC_NAMES.get(comparison.metric, comparison.metric),
+                q=finished[0].trial.q,
+                plain_q=plain[0].trial.q,
+                chosen=float(np.median([record.best_epoch for record in finished])),
+            )
+    if not views:
+        return None
+    return choice(
+        "Training",
+        views,
+        shown=min(shown, len(views) - 1),
+        text="Means over all runs, epoch by epoch; the band holds the middle half of them. Sharpening makes predictions of "
+        "unlabeled nodes surer (H_U falls) and keeps those of labeled nodes from becoming too sure (H_L).",
+    )
+
+
+def _held_out(dataset: Dataset, records: Sequence[Record]) -> _HeldOut | None:
+    """Predictions for test nodes, run by run, each calibrated on its own validation nodes."""
+    y, (n, classes) = dataset.graph.y.numpy(), (dataset.graph.num_nodes, dataset.graph.num_classes)
+    confusion = np.zeros((classes, classes), dtype=np.int64)
+    inside, outside = np.zeros((n, classes)), np.zeros((n, classes))
+    count, total = np.zeros(n, dtype=np.int64), 0
+    befores, afters, hits = [], [], []
+    for record in records:
+        if record.status != "ok" or record.logits is None:
+            continue
+        split, logits = dataset.splits[str(record.trial.split)], record.logits.astype(np.float64)
+        val, test = split.val.numpy(), split.test.numpy()
+        val = np.random.default_rng(0).permutation(val)[:_ENOUGH]
+        temperature = fit_temperature(logits[val], y[val], smoothing=1 / (len(val) + 2))
+        calm = softmax(logits / temperature, axis=1)
+        guess = logits[test].argmax(1)
+        np.add.at(confusion, (y[test], guess), 1)
+        befores.append(softmax(logits[test], axis=1).max(1).astype(np.float32))
+        afters.append(calm[test].max(1).astype(np.float32))
+        hits.append(guess == y[test])
+        unmet = np.ones(n, dtype=bool)
+        unmet[split.train.numpy()] = unmet[split.val.numpy()] = False
+        outside[unmet] += calm[unmet]
+        inside += calm
+        count += unmet
+        total += 1
+    if not total:
+        return None
+    met = count == 0
+    probabilities = np.where(met[:, None], inside / total, outside / np.maximum(count, 1)[:, None])
+    judged = Judged(np.concatenate(befores), np.concatenate(afters), np.concatenate(hits))
+    return _HeldOut(judged, confusion, probabilities, np.where(met, total, count))
+
+
+def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Dataset) -> list[dict[str, Any]]:
+    variants = {name: after} | ({"plain": before} if before is not None else {})
+    colors = {name: "blue", "plain": "grey"}
+    reliabilities = {key: [reliability_chart("", *tables_of(held.judged))] for key, held in variants.items()}
+    curves = {key: (colors[key], *coverage_of(held.judged.after, held.judged.hit)) for key, held in variants.items()}
+    names = list(dataset.graph.class_names)
+    return [
+        choice(
+            "Is confidence what it says?",
+            reliabilities,
+            half=True,
+            text="Test nodes of all runs. Calibration is one temperature for each run, fitted on its validation nodes.",
+        ),
+        section(
+            "What abstaining buys",
+            coverage_chart(
+                curves, "Nodes are answered from the surest down; calibrated confidence, test nodes of all runs."
+            ),
+            text="Accuracy rises if only those nodes are answered of which the model is sure.",
+            half=True,
+        ),
+        section(
+            "What is taken for what",
+            *(matrix(key, names, held.confusion) for key, held in variants.items()),
+            text="Test nodes of all runs, in % of the nodes of each true class.",
+        ),
+    ]
+
+
+def _facts(dataset: Dataset, result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    graph = dataset.graph
+    entries = [
+        ("data", f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, "
+         f"{graph.num_classes} classes"),
+        ("identity of the graph", str(result["fingerprint"])),
+        ("splits", ", ".join(f"{name} ({key[:8]})" for name, key in result["split_ids"].items())),
+        ("seeds", ", ".join(dict.fromkeys(str(entry["seed"]) for entry in result["pairs"]))),
+    ]  # fmt: skip
+    settings = dict(result["settings"])
+    if settings.get("lam_labeled") is None:
+        settings["lam_labeled"] = "−λ"
+    entries += [(key, described(value)) for key, value in settings.items() if key != "dataset"]
+    entries += [("device", f"{result['device']}, {result['precision']}"), ("time", f"{result['seconds']:.1f} s")]
+    entries += [(f"version of {name}", str(number)) for name, number in result["versions"].items()]
+    return entries

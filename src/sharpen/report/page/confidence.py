@@ -1,0 +1,124 @@
+"""How far confidence can be believed, drawn: reliability before and after calibration, accuracy against coverage."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sharpen.evaluation.calibration import Reliability, calibration_gap, reliability_of_confidence
+from sharpen.report.page.charts import axis, lines, series
+
+BINS = 15
+MOST_LEVELS = 60
+
+
+class Judged(NamedTuple):
+    """Predictions of nodes that had no part in them: how sure they were, and whether they were right.
+
+    >>> Judged(np.array([0.9]), np.array([0.8]), np.array([True])).hit.mean()
+    np.float64(1.0)
+    """
+
+    before: np.ndarray
+    """The probability of the predicted class before calibration."""
+    after: np.ndarray
+    """And after it."""
+    hit: np.ndarray
+    """Whether the prediction is right."""
+
+
+def reliability_chart(title: str, before: Reliability, after: Reliability, note: str = "") -> dict[str, Any]:
+    """What was promised against what was kept; on the diagonal they agree.
+
+    >>> table = reliability_of_confidence([0.9, 0.6], [True, False], bins=2)
+    >>> [curve["name"] for curve in reliability_chart("Reliability", table, table)["series"]]
+    ['before calibration, ECE 0.250', 'after, ECE 0.250']
+    """
+    least = min(float(table.edges[np.flatnonzero(table.nodes)[0]]) for table in (before, after))
+    return lines(
+        title,
+        axis("confidence: probability of the predicted class", name="confidence", decimals=3, min=least, max=1.0),
+        axis("share that is right", decimals=3, min=0.0, max=1.0),
+        [
+            _bins(f"before calibration, ECE {calibration_gap(before):.3f}", "vermilion", before, dash=True),
+            _bins(f"after, ECE {calibration_gap(after):.3f}", "blue", after),
+        ],
+        diagonal=True,
+        hover="point",
+        note=note
+        or "A point per bin of confidence, larger for more nodes. On the dotted line, confidence is what it says.",
+        summary=f"Expected calibration error {calibration_gap(before):.3f} before and {calibration_gap(after):.3f} after.",
+    )
+
+
+def _bins(name: str, color: str, table: Reliability, **options: Any) -> dict[str, Any]:
+    used = table.nodes > 0
+    share = table.nodes[used] / table.nodes.sum()
+    return series(
+        name,
+        color,
+        table.confidence[used],
+        table.accuracy[used],
+        points=True,
+        size=[round(2.5 + 8 * float(np.sqrt(part)), 1) for part in share],
+        notes=[f"{int(count)} nodes" for count in table.nodes[used]],
+        **options,
+    )
+
+
+def coverage_chart(curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]], note: str = "") -> dict[str, Any]:
+    """What abstaining buys: accuracy among the answered, as fewer and fewer are.
+
+    Args:
+        curves: By name: a colour, thresholds, the share answered at each, the accuracy among those.
+
+    >>> threshold, share, right = np.array([0.0, 0.9]), np.array([1.0, 0.5]), np.array([0.8, 0.9])
+    >>> coverage_chart({"λ = 0.5": ("blue", threshold, share, right)})["series"][0]["y"]
+    [80.0, 90.0]
+    """
+    found = []
+    for name, (color, threshold, share, right) in curves.items():
+        known = np.isfinite(right)
+        options: dict[str, Any] = {"dash": True} if color == "grey" else {}
+        notes = [f"answering from {level:.2f} on" for level in threshold[known]]
+        points = len(threshold) < 20
+        found.append(series(name, color, 100 * share[known], 100 * right[known], points=points, notes=notes, **options))
+    return lines(
+        "",
+        axis("answered, % of nodes", name="answered", decimals=1, max=100.0, unit="%"),
+        axis("right among the answered, %", decimals=1, most=100),
+        found,
+        hover="point",
+        note=note,
+        summary="Answering only where the model is sure.",
+    )
+
+
+def coverage_of(confidence: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thresholds, the share answered, and the accuracy among those, from all nodes to the surest tenth.
+
+    >>> threshold, share, right = coverage_of(np.array([0.6, 0.9]), np.array([False, True]))
+    >>> share.tolist(), right.tolist()
+    ([0.5, 1.0], [1.0, 0.5])
+    """
+    order = np.argsort(-confidence, kind="stable")
+    running = np.cumsum(hit[order]) / np.arange(1, len(order) + 1)
+    levels = np.unique(np.linspace(0.1, 1, MOST_LEVELS) * len(order)).round().astype(int)
+    last = np.unique(np.maximum(levels, 1)) - 1
+    # Nodes as sure as each other are answered together.
+    ordered = confidence[order]
+    last = np.unique(len(ordered) - 1 - np.searchsorted(ordered[::-1], ordered[last], side="left"))
+    return ordered[last], (last + 1) / len(order), running[last]
+
+
+def tables_of(judged: Judged) -> tuple[Reliability, Reliability]:
+    """The reliability before and after calibration.
+
+    >>> [table.nodes.sum() for table in tables_of(Judged(np.array([0.9]), np.array([0.8]), np.array([True])))]
+    [np.int64(1), np.int64(1)]
+    """
+    return (
+        reliability_of_confidence(judged.before, judged.hit, BINS),
+        reliability_of_confidence(judged.after, judged.hit, BINS),
+    )

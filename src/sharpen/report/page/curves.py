@@ -1,0 +1,108 @@
+"""Training curves of several runs as one: their mean, and where the middle half of them lies."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sharpen.report.page.charts import axis, lines, series
+
+Traces = Mapping[str, np.ndarray]
+# A curve of more points than a screen has to spare looks the same.
+MOST_POINTS = 160
+
+UNCERTAINTY = {2.0: "Gini uncertainty", 1.0: "Shannon uncertainty, nats"}
+
+
+def training_charts(
+    plain: Sequence[Traces],
+    sharp: Sequence[Traces],
+    name: str,
+    *,
+    metric: str,
+    q: float,
+    plain_q: float,
+    chosen: float | None,
+) -> list[dict[str, Any]]:
+    """What happens in training, epoch by epoch, with and without sharpening: three charts.
+
+    Args:
+        plain, sharp: The traces of the runs, as :class:`sharpen.Record` holds them; may be empty.
+        name: What to call the sharpened ones.
+        metric: What ``train`` and ``val`` are.
+        q, plain_q: The order of the entropies of the two: of different orders they cannot be compared.
+        chosen: The epoch that validation chose, on average.
+
+    >>> trace = {"entropy_unlabeled": np.array([0.5, 0.2]), "entropy_labeled": np.array([0.5, 0.1])}
+    >>> trace |= {"train": np.array([0.5, 1.0]), "val": np.array([0.5, 0.8])}
+    >>> charts = training_charts([trace], [trace], "λ = 0.5", metric="accuracy", q=2.0, plain_q=2.0, chosen=1)
+    >>> [chart["title"] for chart in charts]
+    ['Uncertainty of predictions', 'Their gap', 'Accuracy']
+    """
+    alike = plain if q == plain_q else []
+    unit = axis(UNCERTAINTY.get(q, f"Tsallis uncertainty, q = {q:g}"), decimals=3)
+    epoch = axis("epoch", decimals=0, air=0.01)
+    marks = [] if chosen is None else [{"x": chosen, "label": "chosen"}]
+    return [
+        lines(
+            "Uncertainty of predictions",
+            epoch,
+            unit,
+            [
+                _mean(f"H_U, unlabeled, {name}", "blue", sharp, "entropy_unlabeled"),
+                _mean(f"H_L, labeled, {name}", "vermilion", sharp, "entropy_labeled"),
+                *_plain("H_U, plain", "sky", alike, "entropy_unlabeled"),
+                *_plain("H_L, plain", "amber", alike, "entropy_labeled"),
+            ],
+            summary="Mean over runs; bands hold the middle half of them.",
+        ),
+        lines(
+            "Their gap",
+            epoch,
+            axis("H_U − H_L", decimals=3),
+            [_mean(name, "green", sharp, "gap"), *_plain("plain", "grey", alike, "gap")],
+            summary="How much less sure of unlabeled than of labeled nodes.",
+        ),
+        lines(
+            metric if metric.isupper() or "-" in metric else metric.capitalize(),
+            epoch,
+            axis("%", decimals=1, most=100, **_after_the_start([*sharp, *plain])),
+            [
+                _mean(f"validation, {name}", "blue", sharp, "val", 100),
+                *_plain("validation, plain", "sky", plain, "val", 100),
+                _mean(f"training, {name}", "vermilion", sharp, "train", 100),
+                *_plain("training, plain", "amber", plain, "train", 100),
+            ],
+            marks=marks,
+            summary="Scores of the evaluation after each epoch.",
+        ),
+    ]
+
+
+def _after_the_start(runs: Sequence[Traces]) -> dict[str, float]:
+    """Where the axis of scores begins: the first tenth of training, in which everything rises, may fall below it."""
+    late = [float(np.nanmin(run["val"][len(run["val"]) // 10 :], initial=1.0)) for run in runs]
+    return {"min": max(0.0, 100 * min(late) - 2)}
+
+
+def _plain(name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1) -> list[dict[str, Any]]:
+    return [_mean(name, color, runs, key, factor, dash=True)] if runs else []
+
+
+def _mean(name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1, **options: Any) -> dict[str, Any]:
+    values = factor * np.stack([_trace(run, key) for run in runs]).astype(np.float64)
+    epochs = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_POINTS)).round().astype(int))
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # an epoch that no run reached alive has no mean
+        mean = np.nanmean(values, axis=0)[epochs]
+        low, high = np.nanquantile(values, [0.25, 0.75], axis=0)[:, epochs]
+    if len(runs) > 1:
+        options |= {"low": low, "high": high}
+    return series(name, color, epochs, mean, **options)
+
+
+def _trace(run: Traces, key: str) -> np.ndarray:
+    return run["entropy_unlabeled"] - run["entropy_labeled"] if key == "gap" else run[key]

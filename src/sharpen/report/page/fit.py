@@ -1,0 +1,237 @@
+"""The page of ``sharpen fit``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sharpen.evaluation.calibration import Reliability
+from sharpen.graph import Graph
+from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
+from sharpen.report.page.confidence import coverage_chart, reliability_chart
+from sharpen.report.page.curves import Traces, training_charts
+from sharpen.report.page.document import Page
+from sharpen.report.page.nodes import nodes_section
+
+_MODELS = {"gcn": ("GCN", "blue"), "sage": ("GraphSAGE", "vermilion"), "gat": ("GAT", "green"), "mlp": ("MLP", "grey")}
+_QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
+
+
+def fit_page(
+    summary: Mapping[str, Any],
+    graph: Graph,
+    ids: Sequence[str] | np.ndarray,
+    probabilities: np.ndarray,
+    *,
+    name: str,
+    curves: Mapping[str, Sequence[Traces]],
+    versions: Mapping[str, str],
+) -> Page:
+    """Everything there is to see of a fit.
+
+    Args:
+        summary: What ``sharpen fit`` writes to ``summary.json``.
+        graph: What was fitted, with the given labels.
+        ids: What the user calls the nodes.
+        probabilities: [N, C], of all nodes.
+        name: What to call the graph.
+        curves: Traces of the runs that were ``chosen``, and of the same model ``plain``.
+        versions: Of what it was made with.
+    """
+    best = summary["chosen"][0]
+    held_out = "Labels that had no part in the predictions: not in training, nor in any choice."
+    sections = [part for part in (_helped(summary), _against_lam(summary), _training(summary, curves)) if part]
+    expected = summary["expected"]
+    before, after = (_table(expected["reliability"][when]) for when in ("before", "after"))
+    coverage = [point for point in summary["coverage"] if point["accuracy"] is not None]
+    threshold, share, right = (np.array([p[key] for p in coverage]) for key in ("threshold", "coverage", "accuracy"))
+    sections += [
+        section("Is confidence what it says?", reliability_chart("", before, after), text=held_out, half=True),
+        section(
+            "What abstaining buys",
+            coverage_chart(
+                {"held-out labels": ("blue", threshold, share, right)}, "A point per threshold on the probability."
+            ),
+            text=_abstention(summary),
+            half=True,
+        ),
+        section(
+            "What is taken for what",
+            matrix("", list(graph.class_names), np.array(expected["confusion"])),
+            text=f"{held_out} In % of each true class.",
+            half=True,
+        ),
+        section(
+            "What was tried",
+            _candidates(summary),
+            text="The best of the first round are run again on more folds, and of those the best is used.",
+            half=True,
+        ),
+        nodes_section(
+            graph,
+            ids,
+            probabilities,
+            given=graph.y.numpy(),
+            text=f"Calibrated probabilities of {best['name']}"
+            + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
+            + "; of nodes whose label was given, they say how well it fits in.",
+        ),
+        section("How this was made", facts(_facts(summary, versions))),
+    ]
+    low, high = expected["accuracy_interval"]
+    return Page(
+        kind=f"sharpen fit · {name}",
+        headline=f"About {100 * expected['after']['accuracy']:.0f} % of the predictions for nodes like the labeled ones should be "
+        f"right (95 % CI {100 * low:.0f} to {100 * high:.0f} %, from {expected['nodes']} labels that had no part in them).",
+        below=[*(answer["text"] for answer in summary["verdicts"]), *(f"Note: {note}." for note in summary["notes"])],
+        tiles=_tiles(summary),
+        sections=sections,
+        command=str(summary["command"]),
+    )
+
+
+def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    expected, size = summary["expected"]["after"], summary["graph"]
+    return [
+        (f"{100 * expected['accuracy']:.1f} %", "expected accuracy"),
+        (f"{100 * expected['balanced_accuracy']:.1f} %", "balanced: every class counts the same"),
+        (f"{expected['ece']:.3f}", "calibration error"),
+        (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"),
+        (str(summary["runs"]), f"training runs, {summary['seconds']:.0f} s"),
+        (str(summary["chosen"][0]["name"]), "does best on held-out labels"),
+    ]
+
+
+def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    rows = []
+    for answer in summary["verdicts"]:
+        d, folds = answer["difference"], answer["folds"]
+        interval = "" if d["t_interval"] is None else " [{:+.1f}, {:+.1f}]".format(*d["t_interval"])
+        rows.append(
+            {
+                "name": _QUESTIONS[answer["question"]],
+                "text": f"{d['difference']:+.1f}{interval}, {d['n']} labels".replace("-", "−"),
+                "values": rounded((fold["a"] - fold["b"] for fold in folds), 4),
+                "notes": [
+                    [
+                        f"fold of {fold['nodes']} held-out labels",
+                        f"without {fold['b']:.1f} %, with {fold['a']:.1f} %",
+                    ]
+                    for fold in folds
+                ],
+                "mean": d["difference"],
+                "low": None if d["t_interval"] is None else d["t_interval"][0],
+                "high": None if d["t_interval"] is None else d["t_interval"][1],
+            }
+        )
+    if not rows:
+        return None
+    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of held-out score", "wide": True}
+    text = "What it adds to the best model without it. A dot is one fold; the diamond and its 95 % interval are over all labels."
+    return section("What helped", chart, text=text, half=True)
+
+
+def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
+    best: dict[tuple[str, float], Mapping[str, Any]] = {}
+    for candidate in summary["candidates"]:
+        key = (candidate["model"], candidate["lam"])
+        if not candidate["diverged"] and (key not in best or candidate["score"] > best[key]["score"]):
+            best[key] = candidate
+    curves = []
+    for model in dict.fromkeys(model for model, _ in best):
+        own = sorted((lam, candidate) for (of, lam), candidate in best.items() if of == model)
+        label, color = _MODELS.get(model, (model, "blue"))
+        scores = [100 * candidate["score"] for _, candidate in own]
+        notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
+        curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))
+    chosen = summary["chosen"][0]["lam"]
+    chart = lines(
+        "",
+        axis("λ, the weight of sharpening", name="λ =", decimals=2),
+        axis("held-out score, %", decimals=1, most=100),
+        curves,
+        marks=[{"x": chosen, "label": f"chosen: {chosen:g}"}],
+        note="For each model and λ, the better of with and without balance, smoothed and not. λ = 0 is plain training.",
+        summary=f"The chosen λ is {chosen:g}.",
+    )
+    return section("Score against λ", chart, half=True)
+
+
+def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]) -> dict[str, Any] | None:
+    chosen, plain = curves.get("chosen", []), curves.get("plain", [])
+    if not chosen:
+        return None
+    best = summary["chosen"][0]
+    sharpens = best["lam"] != 0 or best["balance"] != 0
+    charts = training_charts(
+        plain if sharpens else [],
+        chosen,
+        f"λ = {best['lam']:g}" if sharpens else "plain",
+        metric="accuracy",
+        q=summary["settings"]["q"],
+        plain_q=summary["settings"]["q"],
+        chosen=None,
+    )
+    runs = f"The {len(chosen)} runs" if len(chosen) > 1 else "The one run"
+    text = f"{runs} of {best['name']}, epoch by epoch; the band holds the middle half of them."
+    if sharpens:
+        text += (
+            " Sharpening makes predictions of unlabeled nodes surer (H_U falls) and keeps labeled ones in check (H_L)."
+        )
+    return section("Training", *charts, text=text)
+
+
+def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
+    tried = summary["candidates"]
+    chosen = {candidate["name"] for candidate in summary["chosen"]}
+    return {
+        "kind": "table",
+        "title": "",
+        "columns": [
+            {"name": "candidate", "kind": "text", "values": [candidate["name"] for candidate in tried]},
+            {"name": "score, %", "kind": "number", "values": rounded(100 * c["score"] for c in tried), "decimals": 1},
+            {"name": "runs", "kind": "number", "values": [candidate["members"] for candidate in tried], "decimals": 0},
+            {"name": "votes", "kind": "truth", "values": [candidate["name"] in chosen for candidate in tried]},
+        ],
+        "sort": 1,
+        "down": True,
+        "rows": 8,
+        "things": "candidates",
+        "search": "Search candidates",
+        "wide": True,
+    }
+
+
+def _abstention(summary: Mapping[str, Any]) -> str:
+    text = "Accuracy rises if only those nodes are answered of which the model is sure."
+    if summary["abstain"] is not None:
+        threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
+        text += f" Here, below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
+    return text
+
+
+def _table(bins: Mapping[str, Any]) -> Reliability:
+    count = len(bins["nodes"])
+    values = (np.array(bins[key], dtype=np.float64) for key in ("confidence", "accuracy"))
+    return Reliability(np.linspace(0, 1, count + 1), np.array(bins["nodes"]), *values)
+
+
+def _facts(summary: Mapping[str, Any], versions: Mapping[str, str]) -> list[tuple[str, str]]:
+    size = summary["graph"]
+    labels = ", ".join(f"{name}: {count}" for name, count in summary["labels"].items())
+    entries = [
+        (
+            "data",
+            f"{size['nodes']:,} nodes, {size['edges']:,} edges, {size['features']:,} features, {size['labeled']:,} labels",
+        ),
+        ("identity of the data", described(size["fingerprint"])),
+        ("labels given", labels),
+        ("columns", "\n".join(summary["columns"])),
+        ("chosen by", str(summary["metric"])),
+    ]
+    entries += [(key, described(value)) for key, value in summary["settings"].items()]
+    entries += [("seed", described(summary["seed"])), ("rounds of folds", described(summary["rounds"]))]
+    entries += [("time", f"{summary['total_seconds']:.1f} s")]
+    return entries + [(f"version of {name}", str(number)) for name, number in versions.items()]

@@ -1,0 +1,175 @@
+"""Tables of a study for the page: the same tables that Markdown and LaTeX have, and what each cell holds when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sharpen.report.names import cell_title
+from sharpen.report.page.charts import axis, facts, lines, rounded, series
+from sharpen.report.page.document import shortened
+from sharpen.report.study_tables import gain_grid, minus
+from sharpen.report.tables import Chance, Gain, Place, Table, latex_document, signed, to_csv, to_latex, to_markdown
+from sharpen.studies.curves import Curve
+from sharpen.studies.outcome import CellOutcome, Effect, Outcome
+from sharpen.studies.spec import Contrast
+
+Cell = tuple[str, str]
+
+
+def sheet(table: Table, details: list[list[dict[str, Any] | None]] | None = None) -> dict[str, Any]:
+    """A table with its exports.
+
+    Args:
+        table: What to show.
+        details: For each row and column what the place opens to, if anything.
+
+    >>> from sharpen.report.tables import Column
+    >>> toy = Table("Toy", (Column("dataset", "dataset"), Column("gain", "gain")), (("Cora", Gain(1.0, (0.5, 1.5), 4)),))
+    >>> sheet(toy)["rows"][0][1]
+    [{'text': '+1.00 [+0.50, +1.50] (n = 4)', 'bold': True, 'tone': 'gain'}]
+    """
+    return {
+        "kind": "sheet",
+        "title": table.title,
+        "wide": True,
+        "columns": [{"title": column.title, "align": column.align, "group": column.group} for column in table.columns],
+        "rows": [[_place(place) for place in row] for row in table.rows],
+        "rules": list(table.rules),
+        "notes": list(table.notes),
+        "details": details,
+        "exports": {
+            "Markdown": to_markdown(table),
+            "CSV": to_csv(table),
+            "LaTeX": latex_document([to_latex(table, "tab:sharpen")]),
+        },
+    }
+
+
+def _place(place: Place) -> list[dict[str, Any]]:
+    if place is None:
+        return []
+    if isinstance(place, str):
+        return [{"text": shortened(place)}]
+    found = []
+    for value in place if isinstance(place, tuple) else (place,):
+        line = value.line()
+        entry: dict[str, Any] = {"text": shortened(line.text)}
+        entry |= {name: True for name in ("bold", "muted") if getattr(line, name)}
+        if isinstance(value, Gain) and value.difference != 0:
+            entry["tone"] = "gain" if value.difference > 0 else "loss"
+        found.append(entry)
+    return found
+
+
+def gain_sheet(outcome: Outcome, contrast: Contrast, curves: Mapping[Cell, tuple[Curve, str]]) -> dict[str, Any]:
+    """One comparison in the paper's layout; every cell that has pairs opens to its λ curve and its runs.
+
+    Args:
+        outcome, contrast: Which.
+        curves: By cell, its scores over λ, and the study they come from.
+    """
+    table = gain_grid(outcome, contrast)
+    cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
+    models = [column.key for column in table.columns[1:]]
+    details: list[list[dict[str, Any] | None]] = []
+    for row in table.rows:
+        dataset = str(row[0][0].fields()[""])  # type: ignore[index, union-attr]  # the first place names the dataset
+        own = [cells.get((dataset, model)) for model in models]
+        details.append([None, *(None if cell is None else _detail(cell, contrast, outcome, curves) for cell in own)])
+    return sheet(table, details)
+
+
+def _detail(
+    cell: CellOutcome, contrast: Contrast, outcome: Outcome, curves: Mapping[Cell, tuple[Curve, str]]
+) -> dict[str, Any] | None:
+    effect = cell.effect(contrast.name)
+    found = curves.get((cell.dataset, cell.model))
+    charts: list[dict[str, Any]] = []
+    if effect.difference is not None:
+        charts.append(_pairs(cell, effect))
+    if found is not None:
+        charts.append(curve_chart(found[0], "" if found[1] == outcome.study.name else f"From the study {found[1]}."))
+    if not charts:
+        return None
+    charts.append(facts(_facts(cell, effect)))
+    return {"title": f"{cell_title(cell.dataset, cell.model)}: {minus(contrast.name)}", "charts": charts}
+
+
+def _pairs(cell: CellOutcome, effect: Effect) -> dict[str, Any]:
+    side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
+    others = {(run.split, run.seed): run for run in against.runs}
+    pairs = [
+        (run, other.test, run.test)
+        for run in side.runs
+        if (other := others.get((run.split, run.seed))) is not None and run.test is not None and other.test is not None
+    ]
+    d = effect.difference
+    assert d is not None
+    low, high = d.t_interval or (None, None)
+    row = {
+        "name": minus(effect.contrast.name),
+        "text": Gain(d.difference, d.t_interval, d.n).line().text,
+        "values": rounded((after - before for _, before, after in pairs), 4),
+        "notes": [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],
+        "mean": d.difference,
+        "low": low,
+        "high": high,
+    }
+    return {"kind": "dots", "title": "Its runs, pair by pair", "rows": [row], "unit": "points of test score"}
+
+
+def curve_chart(curve: Curve, note: str = "") -> dict[str, Any]:
+    """The scores of a cell over λ with the interval of the paired difference to λ = 0.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.5))
+    >>> curve_chart(Curve("cora", "gcn", "accuracy", points, 5))["series"][0]["high"]
+    [81.0, 81.5]
+    """
+    zero = curve.zero.mean
+    nan = float("nan")
+    marks = [] if curve.chosen is None else [{"x": curve.chosen, "label": f"chosen: {curve.chosen:g}"}]
+    return lines(
+        "Test score over λ",
+        axis("λ", name="λ =", decimals=2),
+        axis("test score, %", decimals=2, most=100),
+        [
+            series(
+                "mean over runs",
+                "blue",
+                [point.lam for point in curve.points],
+                [point.mean for point in curve.points],
+                low=[zero + point.interval[0] if point.interval else nan for point in curve.points],
+                high=[zero + point.interval[1] if point.interval else nan for point in curve.points],
+            ),
+            series("λ = 0", "grey", [curve.points[0].lam, curve.points[-1].lam], [zero, zero], dash=True),
+        ],
+        marks=marks,
+        note=f"Band: 95 % interval of the paired difference to λ = 0. {note}".strip(),
+    )
+
+
+def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
+    d = effect.difference
+    if d is None:
+        return [("why there is no difference", effect.reason or "no pairs")]
+    side = cell.sides[effect.contrast.variant]
+    entries = [("difference", Gain(d.difference, d.t_interval, d.n).line().text)]
+    if d.bootstrap_interval is not None:
+        entries.append(("bootstrap (BCa) 95 %", "[{}, {}]".format(*(signed(end) for end in d.bootstrap_interval))))
+    entries += [
+        (name, Chance(p).line().text)
+        for name, p in (("p (t)", d.t_p), ("p (Holm)", effect.corrected_p), ("p (Wilcoxon)", d.wilcoxon_p))
+        if p is not None
+    ]
+    entries.append(("won / tied / lost", f"{d.wins} / {d.ties} / {d.losses}"))
+    if effect.glass is not None:
+        entries.append(("Glass's Δ", signed(effect.glass)))
+    if side.variant is not None and side.variant != side.name:
+        entries.append(("chosen by validation", side.variant))
+    if effect.published is not None:
+        entries.append(("the paper's difference", signed(effect.published)))
+    if effect.consistency is not None and effect.consistency.consistent is not None:
+        entries.append(("consistent with it", "yes" if effect.consistency.consistent else "no"))
+    return entries + ([("note", effect.reason)] if effect.reason else [])

@@ -1,0 +1,234 @@
+"""The page of studies: the paper's tables with ours beside them, and everything behind every number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sharpen.report.page.charts import chapter, choice, facts, section, words
+from sharpen.report.page.document import Page
+from sharpen.report.page.sheets import Cell, gain_sheet, sheet
+from sharpen.report.page.study_charts import (
+    difference_chart,
+    dynamics_charts,
+    glass_chart,
+    lambda_charts,
+    offset_charts,
+    ranking_charts,
+    retune_charts,
+)
+from sharpen.report.study import MOST_GRIDS, Sheet, comparison_sheet, study_sheet
+from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
+from sharpen.report.study_text import duration
+from sharpen.report.tables import signed
+from sharpen.studies.curves import Curve, lambda_curves
+from sharpen.studies.dynamics import Traces, dynamics
+from sharpen.studies.outcome import Cost, Outcome
+from sharpen.studies.ranking import rankings
+from sharpen.studies.spec import Study
+from sharpen.studies.steps import offset_steps, retune_steps
+
+PROTOCOLS = {
+    "paired": "paired protocol: 20 splits or seeds",
+    "paper": "the paper's protocol: its splits and runs",
+    "ablation": "the split of the paper's ablations",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One study under one protocol.
+
+    Args:
+        study: Which.
+        outcome: What its records say; of a study that reads another one's records, what those say.
+        traces: Of its runs, where they were kept.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> study = load_study("universal")
+    >>> Part(study, outcome(study, "paper", pd.DataFrame())).traces is None
+    True
+    """
+
+    study: Study
+    outcome: Outcome
+    traces: Traces | None = None
+
+    @cached_property
+    def curves(self) -> list[Curve]:
+        """The scores of its cells over λ."""
+        return [] if self.study.reads is not None else lambda_curves(self.outcome)
+
+
+def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Page:
+    """The page of one study or of many.
+
+    Args:
+        parts: In the order in which to show them; those of one study follow each other.
+        costs: What all records together took.
+        command: What made the page.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> study = load_study("universal")
+    >>> page = study_page([Part(study, outcome(study, p, pd.DataFrame())) for p in ("paper", "paired")], [], "")
+    >>> [view["name"] for view in page.chapters[0]["views"]]
+    ['paired protocol: 20 splits or seeds', "the paper's protocol: its splits and runs"]
+    """
+    known = _curves(parts)
+    chapters = []
+    for study in {part.study.name: part.study for part in parts}.values():
+        own = {part.outcome.protocol: part for part in parts if part.study.name == study.name}
+        ordered = [own[name] for name in PROTOCOLS if name in own] + [
+            own[name] for name in own if name not in PROTOCOLS
+        ]
+        views = {PROTOCOLS.get(p.outcome.protocol, p.outcome.protocol): _sections(p, known) for p in ordered}
+        shown = next((i for i, part in enumerate(ordered) if part.outcome.complete), 0)
+        chapters.append(chapter(study.title, study.about or "", views, name=study.name, shown=shown))
+    leading = _leading(parts)
+    return Page(
+        kind="sharpen study report",
+        headline=_headline(leading),
+        below=[
+            "Differences are between runs on the same split with the same seed; their intervals are 95 % t intervals. λ is chosen "
+            "by validation scores, and test scores have no part in it."
+        ],
+        tiles=_tiles(parts, leading, costs),
+        chapters=chapters,
+        command=command,
+    )
+
+
+def _leading(parts: Sequence[Part]) -> Part:
+    """What the headline is about: the first study that compares something, under its strictest protocol with results."""
+    comparing = [part for part in parts if part.study.compare and part.study.reads is None] or list(parts)
+    first = [part for part in comparing if part.study.name == comparing[0].study.name]
+    order = {name: i for i, name in enumerate(PROTOCOLS)}
+    return min(first, key=lambda p: (not p.outcome.complete, order.get(p.outcome.protocol, len(order))))
+
+
+def _headline(part: Part) -> str:
+    if not part.study.compare or part.study.reads is not None:
+        return f"{part.study.title}."
+    name = part.study.compare[0].name
+    effects = [effect for _, effect in part.outcome.effects(name) if effect.complete]
+    gains = [effect.difference.difference for effect in effects if effect.difference is not None]
+    if not gains:
+        return f"{part.study.title}: no cell has all its pairs yet."
+    verdicts = [effect.verdict for effect in effects]
+    up, down = verdicts.count("gain"), verdicts.count("loss")
+    cells = f"{len(gains)} cell{'s' * (len(gains) > 1)}"
+    return (
+        f"{part.study.title}: of {cells}, {up} gain, {down} lose, {len(gains) - up - down} show no clear difference; "
+        f"{signed(float(np.median(gains)))} points in the median ({minus(name)}, {part.outcome.protocol} protocol)."
+    )
+
+
+def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[tuple[str, str]]:
+    studies = {part.study.name for part in parts}
+    cells = leading.outcome.cells
+    runs, seconds = sum(cost.runs for cost in costs), sum(cost.seconds for cost in costs)
+    devices = ", ".join(dict.fromkeys(cost.device for cost in costs))
+    tiles = [(str(len(studies)), "study" if len(studies) == 1 else "studies")]
+    tiles.append(
+        (f"{leading.outcome.complete} of {len(cells)}", f"cells of {leading.study.title.lower()} are complete")
+    )
+    tiles.append((f"{runs:,}", "training runs"))
+    if costs:
+        tiles.append((duration(seconds), f"on {devices}"))
+    return tiles
+
+
+def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
+    """By protocol and cell, the longest λ curve that any study has, and that study."""
+    found: dict[str, dict[Cell, tuple[Curve, str]]] = {}
+    for part in parts:
+        own = found.setdefault(part.outcome.protocol, {})
+        for curve in part.curves:
+            cell = (curve.dataset, curve.model)
+            if cell not in own or len(curve.points) > len(own[cell][0].points):
+                own[cell] = (curve, part.study.name)
+    return found
+
+
+def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]]) -> list[dict[str, Any]]:
+    study, outcome = part.study, part.outcome
+    if study.reads is not None:
+        report = comparison_sheet(study, outcome)
+        ranked = ranking_charts(rankings(study, outcome))
+        sections = [section("What it found", words(report.findings))]
+        sections.append(
+            choice("Ours among published methods", ranked, text="By test score; an order of means, and no test.")
+        )
+        sections.append(section("Tables", *(sheet(table) for table in report.tables)))
+    else:
+        report = study_sheet(outcome, part.traces)
+        sections = [section("What it found", words(report.findings))] if report.findings else []
+        sections += _tables(part, report, known.get(outcome.protocol, {}))
+        sections += _figures(part)
+    if report.missing:
+        sections.append(section("What is missing, and why", words(report.missing)))
+    entries = [("runs", report.progress), ("time", report.cost), ("where records come from", report.provenance)]
+    entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
+    entries += [("datasets", ", ".join(study.datasets)), ("models", ", ".join(study.models))]
+    sections.append(section("How this was made", facts([(name, text) for name, text in entries if text])))
+    return sections
+
+
+def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]]) -> list[dict[str, Any]]:
+    """The paper's layout: one view for each comparison; of a study of λ itself, its own tables."""
+    study, outcome = part.study, part.outcome
+    if _is_about_lam(study):
+        return [section("Tables", *(sheet(table) for table in report.tables))] if report.tables else []
+    own_curves = dict(curves) | {(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
+    contrasts = study.compare if len(study.compare) <= MOST_GRIDS else study.compare[:1]
+    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts}
+    compared = {contrast.variant for contrast in contrasts}  # their scores stand beside their gains
+    for name in (*study.variants, *study.choose):
+        if name not in compared and any(cell.sides[name].published is not None for cell in outcome.cells):
+            views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
+    views["every number"] = [sheet(details(outcome, contrasts, only_pairs=True))]
+    text = (
+        "Ours above, the paper's below: the score, what it gains, and the 95 % interval, bold where it excludes zero."
+    )
+    return [choice("The table", views, text=text)]
+
+
+def _is_about_lam(study: Study) -> bool:
+    """Whether no comparison of the study stands out."""
+    return len(study.compare) > MOST_GRIDS and not study.choose
+
+
+def _figures(part: Part) -> list[dict[str, Any]]:
+    outcome = part.outcome
+    sections = []
+    if not _is_about_lam(part.study):
+        views = {
+            minus(contrast.name): [chart]
+            for contrast in part.study.compare[:MOST_GRIDS]
+            if (chart := difference_chart(outcome, contrast.name)) is not None
+        }
+        if views:
+            sections.append(choice("All differences", views))
+    if part.curves:
+        glass = [chart] if (chart := glass_chart(part.curves)) is not None else []
+        text = "The gain over λ = 0, mean over runs; hover for numbers. Strong λ may leave the picture."
+        sections.append(section("What λ does", *glass, *lambda_charts(part.curves), text=text))
+    if part.traces is not None and (found := dynamics(outcome, part.traces)):
+        text = "Mean entropy in the training step of each epoch. Line: mean over runs; band: least to largest."
+        sections.append(choice("Entropy during training", dynamics_charts(found), text=text))
+        sections.append(section("The gap of all cells", sheet(dynamics_table(found, "Mean over all epochs"))))
+    if offsets := offset_steps(outcome):
+        text = "The gain of (λ* + δ, −λ* + δ) over δ = 0, paired, with 95 % intervals."
+        sections.append(section("Offsets between the two weights", *offset_charts(offsets), text=text))
+    if retuned := retune_steps(outcome):
+        text = "Mean paired gain in points over the setting as it is; a star is what validation chooses."
+        sections.append(section("Learning rate and dropout", *retune_charts(retuned), text=text))
+    return sections

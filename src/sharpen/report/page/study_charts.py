@@ -1,0 +1,268 @@
+"""The figures of a study for the page, from the same data as those on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sharpen.report.names import cell_title, dataset_title, model_title
+from sharpen.report.page.charts import axis, lines, rounded, series
+from sharpen.report.page.curves import MOST_POINTS
+from sharpen.report.tables import Gain, Score
+from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.dynamics import Dynamics
+from sharpen.studies.outcome import Outcome
+from sharpen.studies.ranking import Ranking
+from sharpen.studies.steps import Step
+
+MODEL_COLORS = {"gcn": "blue", "sage": "vermilion", "gat": "green", "mlp": "grey"}
+_MORE = ("pink", "amber", "sky", "ink")
+_DASHES: dict[str, str | bool] = {"gcn": False, "sage": True, "gat": "dots", "mlp": "mixed"}
+
+
+def model_color(model: str, index: int = 0) -> str:
+    """The colour of a model, the same as in the figures.
+
+    >>> model_color("gcn"), model_color("mine", 1)
+    ('blue', 'amber')
+    """
+    return MODEL_COLORS.get(model, _MORE[index % len(_MORE)])
+
+
+def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
+    """All differences of one comparison with their intervals, and the paper's beside them; None if there are none."""
+    shown = [(cell, effect, d) for cell, effect in outcome.effects(contrast) if (d := effect.difference) is not None]
+    if not shown:
+        return None
+    models = list(dict.fromkeys(cell.model for cell, _, _ in shown))
+    rows = []
+    for cell, effect, d in shown:
+        gain = Gain(d.difference, d.t_interval, d.n, tell_n=False)
+        low, high = d.t_interval or (None, None)
+        notes = [f"{d.n} pairs, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        notes += [f"paper: {effect.published:+.2f}".replace("-", "−")] if effect.published is not None else []
+        rows.append(
+            {
+                "group": dataset_title(cell.dataset),
+                "name": model_title(cell.model),
+                "color": model_color(cell.model, models.index(cell.model)),
+                "mean": d.difference,
+                "low": low,
+                "high": high,
+                "paper": effect.published,
+                "sure": gain.sure,
+                "strong": gain.sure,
+                "text": gain.line().text,
+                "notes": notes,
+            }
+        )
+    legend: list[dict[str, Any]] = [
+        {"name": "filled: the interval excludes zero", "color": "ink"},
+        {"name": "open: it does not", "color": "ink", "open": True},
+    ]
+    if any(row["paper"] is not None for row in rows):
+        legend.append({"name": "what the paper says", "quoted": True})
+    return {
+        "kind": "forest",
+        "title": "",
+        "rows": rows,
+        "zero": True,
+        "unit": f"points of test score, {contrast.replace(' - ', ' − ')}",
+        "legend": legend,
+        "wide": True,
+        "note": "Means of paired differences with their 95 % t intervals; an interval that leaves the picture is cut off.",
+    }
+
+
+def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
+    """The gain over λ, one chart for each dataset with a line for each model.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> [chart["title"] for chart in lambda_charts([Curve("cora", "gcn", "accuracy", points, 5)])]
+    ['Cora']
+    """
+    charts = []
+    for dataset in dict.fromkeys(curve.dataset for curve in curves):
+        own = [curve for curve in curves if curve.dataset == dataset]
+        gains = np.array([point.difference for curve in own for point in curve.points])
+        low, high = float(np.quantile(gains, 0.1)), float(gains.max())
+        room = max(high - low, 0.4)
+        charts.append(
+            lines(
+                dataset_title(dataset),
+                axis("λ", name="λ =", decimals=2, air=0.01),
+                # One λ that ruins everything must not flatten the rest.
+                axis("gain, points", decimals=2, min=max(float(gains.min()), low - 0.6 * room) - 0.05 * room),
+                [
+                    series(
+                        model_title(curve.model),
+                        model_color(curve.model, index),
+                        [point.lam for point in curve.points],
+                        [point.difference for point in curve.points],
+                        dash=_DASHES.get(curve.model, False),
+                    )
+                    for index, curve in enumerate(own)
+                ],
+                zero=True,
+                height=220,
+            )
+        )
+    return charts
+
+
+def glass_chart(curves: Sequence[Curve]) -> dict[str, Any] | None:
+    """Glass's Δ over λ: the median over datasets, and its quartiles; None if no cell has a spread."""
+    bands = glass_bands(curves)
+    if not bands:
+        return None
+    medians = np.concatenate([band.median for band in bands])
+    lowest = min(min(band.lower) for band in bands)
+    return lines(
+        "Glass's Δ over λ",
+        axis("λ", name="λ =", decimals=2, air=0.01),
+        axis("Glass's Δ of the test score", decimals=2, min=max(lowest, min(-4.0, 1.3 * float(medians.min()))) - 0.3),
+        [
+            series(
+                f"{model_title(band.model)} ({band.datasets} dataset{'s' * (band.datasets != 1)})",
+                model_color(band.model, index),
+                band.lams,
+                band.median,
+                low=band.lower,
+                high=band.upper,
+                dash=_DASHES.get(band.model, False),
+            )
+            for index, band in enumerate(bands)
+        ],
+        zero=True,
+        height=320,
+        note="Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: quartiles.",
+        wide=True,
+    )
+
+
+def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]]:
+    """By cell: entropy of labeled and unlabeled predictions during training, and their gap."""
+    found = {}
+    for cell in cells:
+        epochs = np.unique(np.linspace(0, cell.epochs - 1, min(cell.epochs, MOST_POINTS)).round().astype(int))
+        charts = []
+        for what, title in (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "H_L − H_U")):
+            curves = []
+            for side, color in ((cell.sharpened, "blue"), (cell.baseline, "grey")):
+                values = getattr(side, what)[:, epochs]
+                spread = {"low": values.min(0), "high": values.max(0)} if len(values) > 1 else {}
+                curves.append(series(side.name, color, epochs, values.mean(0), dash=color == "grey", **spread))
+            unit = axis("entropy of order 2", decimals=3)
+            charts.append(lines(title, axis("epoch", decimals=0, air=0.01), unit, curves, zero=what == "gap"))
+        found[cell_title(cell.dataset, cell.model)] = charts
+    return found
+
+
+def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+    """The gain of moving both weights by δ, one chart for each dataset.
+
+    >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
+    >>> offset_charts({("cora", "gcn"): steps})[0]["series"][0]["notes"]
+    ['', 'chosen by validation', '']
+    """
+    charts = []
+    for dataset in dict.fromkeys(dataset for dataset, _ in found):
+        own = {model: sorted(steps) for (name, model), steps in found.items() if name == dataset}
+        nan = float("nan")
+        curves = [
+            series(
+                model_title(model),
+                model_color(model, index),
+                [step.x for step in steps],
+                [step.gain for step in steps],
+                low=[step.interval[0] if step.interval else nan for step in steps],
+                high=[step.interval[1] if step.interval else nan for step in steps],
+                points=True,
+                dash=_DASHES.get(model, False),
+                notes=["chosen by validation" if step.chosen else "" for step in steps],
+            )
+            for index, (model, steps) in enumerate(own.items())
+        ]
+        unit = axis("gain, points", decimals=2)
+        charts.append(
+            lines(dataset_title(dataset), axis("offset δ", name="δ =", decimals=2), unit, curves, zero=True, height=220)
+        )
+    return charts
+
+
+def retune_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+    """The gain of every learning rate and dropout around the setting, one small map for each cell.
+
+    >>> steps = [Step(x, y, x * y, None, chosen=x == 2) for x in (1.0, 2.0) for y in (0.0, 0.1)]
+    >>> retune_charts({("cora", "gcn"): steps})[0]["values"]
+    [[0.0, 0.0], [0.1, 0.2]]
+    """
+    gains = [abs(step.gain) for steps in found.values() for step in steps]
+    limit = max(0.2, float(np.quantile(gains, 0.9))) if gains else 1.0
+    charts = []
+    for (dataset, model), steps in found.items():
+        xs, ys = sorted({step.x for step in steps}), sorted({step.y for step in steps})
+        by_place = {(step.x, step.y): step for step in steps}
+        charts.append(
+            {
+                "kind": "heat",
+                "title": cell_title(dataset, model),
+                "columns": [f"×{x:g}" for x in xs],
+                "rows": [f"{y:+g}".replace("-", "−") if y else "0" for y in ys],
+                "values": [
+                    rounded((by_place[x, y].gain if (x, y) in by_place else float("nan") for x in xs), 4) for y in ys
+                ],
+                "marks": [["★" if (x, y) in by_place and by_place[x, y].chosen else "" for x in xs] for y in ys],
+                "limit": limit,
+                "down": "dropout ↓",
+                "across": "learning rate →",
+                "unit": "gain of the test score in points; a star is what validation chooses",
+            }
+        )
+    return charts
+
+
+def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
+    """By dataset: all methods by their score, ours in colour."""
+    charts = {}
+    for ranking in found:
+        rows = []
+        for entry in ranking.entries:
+            if entry.mean is None:
+                continue
+            spread = entry.sd or 0.0
+            rows.append(
+                {
+                    "group": "",
+                    "name": f"{entry.rank}. {entry.method}",
+                    "color": "blue" if entry.ours else "grey",
+                    "mean": entry.mean,
+                    "low": entry.mean - spread if entry.sd is not None else None,
+                    "high": entry.mean + spread if entry.sd is not None else None,
+                    "paper": entry.paper,
+                    "sure": True,
+                    "strong": entry.ours,
+                    "text": Score(entry.mean, entry.sd).line().text,
+                    "notes": ["ours" if entry.ours else "as published"]
+                    + ([f"the paper: {entry.paper:.2f}"] if entry.paper is not None else []),
+                }
+            )
+        charts[dataset_title(ranking.dataset)] = [
+            {
+                "kind": "forest",
+                "title": "",
+                "rows": rows,
+                "zero": False,
+                "unit": "test score, %, ± standard deviation",
+                "legend": [
+                    {"name": "ours", "color": "blue"},
+                    {"name": "published by others, on partly other splits", "color": "grey"},
+                    {"name": "the paper's own number for ours", "quoted": True},
+                ],
+                "wide": True,
+            }
+        ]
+    return charts

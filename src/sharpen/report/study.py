@@ -1,0 +1,286 @@
+"""The report of a study: one Markdown page, one CSV, one LaTeX document, and figures, all from its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sharpen.report import figures
+from sharpen.report.names import dataset_title
+from sharpen.report.study_tables import (
+    HETEROPHILOUS,
+    details,
+    dynamics_table,
+    gain_grid,
+    lambda_table,
+    ranking_data,
+    ranking_table,
+    score_grid,
+)
+from sharpen.report.study_text import (
+    agreement_sentence,
+    band_sentences,
+    cost_sentence,
+    gain_sentence,
+    missing_lines,
+    provenance_sentence,
+    sentences,
+)
+from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, to_latex, to_markdown
+from sharpen.studies.curves import Curve, lambda_curves
+from sharpen.studies.dynamics import Dynamics, Traces, dynamics
+from sharpen.studies.outcome import Outcome
+from sharpen.studies.ranking import Ranking, rankings
+from sharpen.studies.spec import Study
+from sharpen.studies.steps import offset_steps, retune_steps
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# With more comparisons than this only the first has a table in the paper's layout, and its details stand in the page.
+MOST_GRIDS = 4
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The report of one study under one protocol, not yet written.
+
+    Args:
+        name: of its files, such as ``main-paper``.
+        title: for people.
+        findings: what it found, in sentences.
+        tables: in the order of the page, the paper's layout first.
+        data: the table whose numbers the CSV holds.
+        missing, cost, provenance: sentences on what is not there, what it took, where it comes from.
+        figures: what draws each, by name; drawn only when asked for.
+    """
+
+    name: str
+    title: str
+    study: Study
+    protocol: str
+    findings: tuple[str, ...]
+    tables: tuple[Table, ...]
+    data: Table
+    missing: tuple[str, ...] = ()
+    cost: str = ""
+    provenance: str = ""
+    progress: str = ""
+    figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict, repr=False)
+
+
+def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
+    """The report of a study that has trials of its own.
+
+    Args:
+        outcome: what its records say.
+        traces: of its runs, where they were kept.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> sheet = study_sheet(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    >>> sheet.name, sheet.findings[0]
+    ('universal-paper', 'ts-0.25 − baseline: no cell has all its pairs yet.')
+    """
+    study = outcome.study
+    contrasts = study.compare if len(study.compare) <= MOST_GRIDS else study.compare[:1]
+    curves = lambda_curves(outcome)
+    is_curve = len(study.compare) > MOST_GRIDS and not study.choose  # a study of λ itself: no comparison stands out
+    trajectories = dynamics(outcome, traces) if traces is not None else []
+    tables: list[Table] = []
+    scored = [name for name in (*study.variants, *study.choose) if _published(outcome, name)]
+    compared = {contrast.variant for contrast in contrasts}  # their scores stand beside their gains
+    tables += [score_grid(outcome, name) for name in scored if name not in compared]
+    if is_curve and curves:
+        tables.append(lambda_table(curves, f"{study.title}: Glass's Δ by λ, {outcome.protocol} protocol"))
+    if not is_curve:
+        tables += [gain_grid(outcome, contrast) for contrast in contrasts]
+    if trajectories:
+        tables.append(dynamics_table(trajectories, f"{study.title}: the gap, {outcome.protocol} protocol"))
+    data = details(outcome)
+    if not is_curve:
+        tables.append(details(outcome, contrasts, only_pairs=True))
+    limit = outcome.max_epochs
+    quick = [] if limit is None else [f"At most {limit} epochs a run: a quick look, and no result of the study."]
+    findings = band_sentences(curves) if is_curve else [gain_sentence(outcome, c.name) for c in contrasts]
+    if outcome.protocol == "paper":
+        findings += [agreement_sentence(outcome, name) for name in scored]
+    return Sheet(
+        name=f"{study.name}-{outcome.protocol}",
+        title=study.title,
+        study=study,
+        protocol=outcome.protocol,
+        findings=(*quick, *findings),
+        tables=tuple(tables),
+        data=data,
+        missing=tuple(missing_lines(outcome)),
+        cost=cost_sentence(outcome.costs),
+        provenance=provenance_sentence(outcome.provenance),
+        progress=f"{outcome.finished:,} of {outcome.planned:,}",
+        figures=_figures(outcome, curves, trajectories, is_curve),
+    )
+
+
+def comparison_sheet(study: Study, main: Outcome) -> Sheet:
+    """The report of a study that ranks the scores of another one among published ones.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> sheet = comparison_sheet(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))
+    >>> sheet.findings
+    ('No score of ours is there to rank yet.',)
+    """
+    found = rankings(study, main)
+    groups = [[r for r in found if (r.dataset in HETEROPHILOUS) is kind] for kind in (False, True)]
+    names = ("homophilous graphs", "heterophilous graphs")
+    tables = [
+        ranking_table(group, f"{study.title}: {name}, {main.protocol} protocol")
+        for group, name in zip(groups, names, strict=True)
+        if group
+    ]
+    drawn: dict[str, Callable[[], Figure]] = {}
+    if any(ranking.best_of_ours for ranking in found):
+        drawn["ranking"] = partial(figures.ranking_figure, found)
+    return Sheet(
+        name=f"{study.name}-{main.protocol}",
+        title=study.title,
+        study=study,
+        protocol=main.protocol,
+        findings=tuple(_rank_sentences(found)),
+        tables=tuple(tables),
+        data=ranking_data(found),
+        cost=f"it has no runs of its own; it reads those of {main.study.name}.",
+        provenance=provenance_sentence(main.provenance),
+        progress=f"reads {main.study.name}",
+        figures=drawn,
+    )
+
+
+def sheet_markdown(sheet: Sheet, figure_folder: str | None = None) -> str:
+    """The page of a study.
+
+    Args:
+        sheet: what to write.
+        figure_folder: where its figures are, seen from the page; None if they were not drawn.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> page = sheet_markdown(study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame())))
+    >>> page.splitlines()[0]
+    '# ogbn-arxiv (arxiv, paper protocol)'
+    """
+    study = sheet.study
+    parts = [f"# {markdown_text(sheet.title)} ({markdown_text(study.name)}, {sheet.protocol} protocol)", ""]
+    parts += [markdown_text(study.about), ""] if study.about else []
+    parts += (
+        ["## What it found", "", sentences(markdown_text(line) for line in sheet.findings), ""]
+        if sheet.findings
+        else []
+    )
+    if figure_folder is not None:
+        for name in sheet.figures:
+            parts += [f"![{markdown_text(sheet.title)}: {name}]({figure_folder}/{sheet.name}-{name}.png)", ""]
+    parts += ["## Tables", "", *(to_markdown(table) for table in sheet.tables)]
+    if sheet.missing:
+        parts += ["## What is missing", "", sentences(markdown_text(line) for line in sheet.missing), ""]
+    parts += ["## Where it comes from", ""]
+    facts = [f"Runs: {sheet.progress}.", f"Time: {sheet.cost} A run that serves several studies counts in each."]
+    facts += [sheet.provenance] if sheet.provenance else []
+    facts += [f"What the paper leaves open: {study.leaves_open}"] if study.leaves_open else []
+    parts += [sentences(markdown_text(fact) for fact in facts), ""]
+    return "\n".join(parts)
+
+
+def sheet_csv(sheet: Sheet) -> str:
+    """Every number of the study, one row per cell and comparison.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> sheet = study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame(), models=["gcn"]))
+    >>> print(sheet_csv(sheet))
+    dataset,model,against,against_paper,against_paper_sd,variant,variant_paper,variant_paper_sd,gain,paper,paper_sd,note
+    ogbn-arxiv,gcn,,73.09,0.18,,73.3,0.23,,0.21,0.292062,not run yet
+    <BLANKLINE>
+    """
+    return to_csv(sheet.data)
+
+
+def sheet_latex(sheet: Sheet) -> str:
+    r"""The tables in the paper's layout, as a document that compiles as it is.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> sheet_latex(study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame()))).splitlines()[2]
+    '\\usepackage{booktabs}'
+    """
+    grids = [table for table in sheet.tables if len(table.columns) <= 10]
+    return latex_document(to_latex(table, f"tab:{sheet.name}-{i + 1}") for i, table in enumerate(grids))
+
+
+def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
+    """The list of all reports, what each found, and what all of it took.
+
+    >>> index_markdown([], "nothing yet.").splitlines()[0]
+    '# Results'
+    """
+    parts = [
+        "# Results",
+        "",
+        "Made by `sharpen study report` from the records in `store/`; `make results` makes it anew. Every page has its",
+        "tables as CSV and LaTeX beside it; [page.html](page.html) has all of it to look at.",
+        "",
+        "| study | protocol | runs | what it found | time |",
+        "|:---|:---|:---|:---|:---|",
+    ]
+    for sheet in sheets:
+        found = markdown_text(sheet.findings[0]) if sheet.findings else ""
+        parts.append(
+            f"| [{markdown_text(sheet.title)}]({sheet.name}.md) | {sheet.protocol} | {sheet.progress} | {found} | "
+            f"{markdown_text(sheet.cost)} |"
+        )
+    parts += ["", f"All records together: {markdown_text(total)}", ""]
+    return "\n".join(parts)
+
+
+def _published(outcome: Outcome, name: str) -> bool:
+    return any(cell.sides[name].published is not None for cell in outcome.cells)
+
+
+def _figures(
+    outcome: Outcome, curves: Sequence[Curve], trajectories: Sequence[Dynamics], is_curve: bool
+) -> dict[str, Callable[[], Figure]]:
+    """What can be drawn from what is there; a figure without data is not made."""
+    drawn: dict[str, Callable[[], Figure]] = {}
+    first = next((contrast.name for contrast in outcome.study.compare), "")
+    if not is_curve and any(effect.difference is not None for _, effect in outcome.effects(first)):
+        drawn["differences"] = partial(figures.forest_figure, outcome, first)
+    if curves:
+        drawn["curves"] = partial(figures.lambda_panels, curves)
+    if sum(bool(curve.zero.sd) for curve in curves) > 2:  # what is said of many cells needs some
+        drawn["glass"] = partial(figures.glass_figure, curves)
+        drawn["improvements"] = partial(figures.improvements_figure, curves)
+    if trajectories:
+        drawn["entropy"] = partial(figures.entropy_figure, trajectories)
+    if offsets := offset_steps(outcome):
+        drawn["offsets"] = partial(figures.offset_figure, offsets)
+    if retuned := retune_steps(outcome):
+        drawn["retuning"] = partial(figures.retune_figure, retuned)
+    return drawn
+
+
+def _rank_sentences(found: Sequence[Ranking]) -> list[str]:
+    """The place of our best entry on every dataset."""
+    best = [(ranking, ranking.best_of_ours) for ranking in found]
+    places = [
+        f"{dataset_title(ranking.dataset)} {entry.rank} of {sum(e.rank is not None for e in ranking.entries)} ({entry.method})"
+        for ranking, entry in best
+        if entry is not None
+    ]
+    return [f"Our best entry ranks: {', '.join(places)}."] if places else ["No score of ours is there to rank yet."]

@@ -1,0 +1,430 @@
+"""The tables of a study: the paper's layout with ours in it, every number of every cell, and the tables of single studies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from sharpen.paper import lambda_star
+from sharpen.report.names import dataset_title, model_title
+from sharpen.report.tables import (
+    Chance,
+    Choice,
+    Column,
+    Gain,
+    Interval,
+    Number,
+    Place,
+    Quoted,
+    Ranked,
+    Reason,
+    Score,
+    Table,
+    Text,
+    Value,
+    number,
+)
+from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.dynamics import Dynamics
+from sharpen.studies.outcome import CellOutcome, Effect, Outcome, Side
+from sharpen.studies.ranking import Entry, Ranking
+from sharpen.studies.spec import Contrast
+
+HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
+# λ at which the effect is told in a table; the figures have all.
+TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+READING = (
+    "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
+    "with the 95 % t interval; bold where it excludes zero. n: runs per variant."
+)
+CHOSEN = "λ (or what else is named) is chosen by the mean validation score of the cell; test scores had no part in it."
+
+
+def score_grid(outcome: Outcome, name: str) -> Table:
+    """The scores of one variant or choice, datasets down and models across, the paper's below ours.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> [value.line().text for value in score_grid(empty, "baseline").rows[0][1]]
+    ['not run yet', 'paper 84.54 ± 0.86']
+    """
+
+    def place(cell: CellOutcome) -> tuple[Value, ...]:
+        side = cell.sides[name]
+        values: list[Value] = [_score(side, cell.planned)]
+        if (choice := _choice(side)) is not None:
+            values.append(Text(choice.line().text, muted=True))
+        if side.published is not None and side.published.mean is not None:
+            values.append(Quoted("paper", side.published.mean, side.published.sd))
+        distance = None if side.consistency is None else side.consistency.distance
+        if distance is not None and abs(distance) > 2:
+            values.append(
+                Text(f"{number(abs(distance), 1)} combined sd {'above' if distance > 0 else 'below'}", bold=True)
+            )
+        return tuple(values)
+
+    notes = [READING]
+    if any(cell.sides[name].consistency is not None for cell in outcome.cells):
+        notes.append(
+            "Combined sd: √(our sd² + the paper's sd²); named where the two means are more than two of them apart."
+        )
+    if name in outcome.study.choose:
+        notes.append(CHOSEN)
+    return _grid(outcome, f"{outcome.study.title}: scores of {name}, {outcome.protocol} protocol", place, notes)
+
+
+def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
+    """One comparison in the paper's layout: the variant's score, what it gains, what was chosen, and what the paper says.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("test-only"), "paired", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> [value.line().text for value in gain_grid(empty, empty.study.compare[0]).rows[0][1]]
+    ['not run yet', 'paper −3.84 ± 0.70']
+    """
+
+    def place(cell: CellOutcome) -> tuple[Value, ...]:
+        effect, side = cell.effect(contrast.name), cell.sides[contrast.variant]
+        values: list[Value] = []
+        if effect.difference is not None:
+            values.append(_score(side, cell.planned))
+        values += _gain(effect)
+        kept = side.variant == cell.sides[contrast.against].variant  # the reason says so already
+        if not kept and (choice := _choice(side)) is not None:
+            values.append(Text(choice.line().text, muted=True))
+        if side.published is not None and side.published.mean is not None:
+            values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
+        elif effect.published is not None:
+            values.append(Quoted("paper", effect.published, effect.published_sd, difference=True))
+        return tuple(values)
+
+    notes = [READING]
+    if contrast.variant in outcome.study.choose:
+        notes.append(CHOSEN)
+    title = f"{outcome.study.title}: {contrast.variant} against {contrast.against}, {outcome.protocol} protocol"
+    return _grid(outcome, title, place, notes)
+
+
+def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, only_pairs: bool = False) -> Table:
+    """Every comparison of every cell with all that is known of it, one row each; what CSV files hold.
+
+    Args:
+        outcome: what to show.
+        contrasts: those to show; None: all.
+        only_pairs: leave out cells that have no pairs.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])
+    >>> len(details(empty).rows)
+    3
+    """
+    wanted = tuple(outcome.study.compare if contrasts is None else contrasts)
+    pairs = [(cell, effect) for contrast in wanted for cell, effect in outcome.effects(contrast.name)]
+    rows = [_detail(cell, effect) for cell, effect in pairs if effect.difference is not None or not only_pairs]
+    always = ("dataset", "model", *(("comparison",) if len(wanted) > 1 else ()), "against", "variant", "gain")
+    kept = [name for name in _DETAILS if name in always or any(row.get(name) is not None for row in rows)]
+    if len(wanted) == 1:
+        kept = [name for name in kept if name != "comparison"]
+    notes = [
+        READING,
+        "Holm: corrected over the cells of the table, one comparison at a time. Wilcoxon: signed-rank test of the "
+        "pairs. Glass's Δ: the difference in standard deviations of the side it is against.",
+    ]
+    if "consistent" in kept:
+        notes.append(
+            "Consistent: zero lies within Welch's 95 % interval of our mean difference minus the paper's, given both "
+            "spreads and both numbers of runs; the paper's spread is that of both sides together, as if they were independent."
+        )
+    what = minus(wanted[0].name) if len(wanted) == 1 else "every comparison"
+    return Table(
+        title=f"{outcome.study.title}: {what}, in detail, {outcome.protocol} protocol",
+        columns=tuple(_DETAILS[name] for name in kept),
+        rows=tuple(tuple(row.get(name) for name in kept) for row in rows),
+        notes=tuple(notes),
+    )
+
+
+_DETAILS = {
+    column.key: column
+    for column in (
+        Column("dataset", "dataset"),
+        Column("model", "model"),
+        Column("comparison", "comparison"),
+        Column("against", "against", "right"),
+        Column("against_paper", "paper", "right"),
+        Column("variant", "variant", "right"),
+        Column("variant_paper", "paper", "right"),
+        Column("chosen", "chosen"),
+        Column("lambda_star", "paper's λ*", "right"),
+        Column("gain", "difference", "right"),
+        Column("bootstrap", "bootstrap (BCa) 95 % CI", "right"),
+        Column("p", "p (t)", "right"),
+        Column("p_holm", "p (Holm)", "right"),
+        Column("p_wilcoxon", "p (Wilcoxon)", "right"),
+        Column("wins", "win/tie/loss", "center"),
+        Column("glass", "Glass's Δ", "right"),
+        Column("paper", "paper's difference", "right"),
+        Column("consistent", "consistent"),
+        Column("note", "note"),
+    )
+}
+
+
+def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
+    d = effect.difference
+    side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
+    row: dict[str, Place] = {
+        "dataset": Text(dataset_title(cell.dataset), key=cell.dataset),
+        "model": Text(model_title(cell.model), key=cell.model),
+        "comparison": Text(minus(effect.contrast.name), key=effect.contrast.name),
+        "against": None if against.mean is None else Score(against.mean, against.sd, against.n),
+        "against_paper": _quoted(against),
+        "variant": None if side.mean is None else Score(side.mean, side.sd, side.n),
+        "variant_paper": _quoted(side),
+        "chosen": _choice(side),
+        "note": effect.reason,
+    }
+    if side.name == "ts-tuned" and side.name in cell.sides and _choice(side) is not None:
+        star = lambda_star(cell.dataset, cell.model)
+        row["lambda_star"] = None if star is None else Number(star)
+    if effect.published is not None:
+        row["paper"] = Quoted("", effect.published, effect.published_sd, difference=True)
+    if effect.consistency is not None and effect.consistency.consistent is not None:
+        row["consistent"] = "yes" if effect.consistency.consistent else "no"
+    if d is not None:
+        row["gain"] = Gain(d.difference, d.t_interval, d.n)
+        row["bootstrap"] = None if d.bootstrap_interval is None else Interval(*d.bootstrap_interval)
+        row["p"], row["p_holm"], row["p_wilcoxon"] = Chance(d.t_p), Chance(effect.corrected_p), Chance(d.wilcoxon_p)
+        row["wins"] = f"{d.wins}/{d.ties}/{d.losses}"
+        row["glass"] = Number(effect.glass, sign=True)
+    return row
+
+
+def lambda_table(curves: Sequence[Curve], title: str) -> Table:
+    """What λ does to each model: Glass's Δ over datasets, and how many cells surely gain or lose.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
+    >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
+    >>> [value.text for value in table.rows[-1][1]]
+    ['+2.00 [+2.00, +2.00]', '1 up, 0 down of 1']
+    """
+    bands = {band.model: band for band in glass_bands(curves)}
+    rows: list[tuple[Place, ...]] = []
+    for lam in TOLD_LAMS:
+        places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
+        for model, band in bands.items():
+            at = [i for i, value in enumerate(band.lams) if abs(value - lam) < 1e-9]
+            if not at:
+                places.append(Reason("not run for every dataset"))
+                continue
+            median, lower, upper = (values[at[0]] for values in (band.median, band.lower, band.upper))
+            points = [curve.at(lam) for curve in curves if curve.model == model]
+            intervals = [point.interval for point in points if point is not None and point.interval is not None]
+            gains, losses = sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
+            places.append(
+                (
+                    Text(Gain(median, (lower, upper), tell_n=False).line().text),
+                    Text(f"{gains} up, {losses} down of {len(intervals)}", muted=True),
+                )
+            )
+        if not all(isinstance(place, Reason) for place in places[1:]):
+            rows.append(tuple(places))
+    return Table(
+        title=title,
+        columns=(
+            Column("lam", "λ", "right"),
+            *(Column(m, f"{model_title(m)} ({b.datasets} datasets)", "center") for m, b in bands.items()),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "Glass's Δ over datasets: median [first quartile, third quartile]. Below it: in how many cells the 95 % t "
+            "interval of the paired difference to λ = 0 lies above or below zero, uncorrected.",
+        ),
+    )
+
+
+def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
+    """The gap H_L − H_U averaged over epochs, without and with sharpening, paired."""
+    rows: tuple[tuple[Place, ...], ...] = tuple(
+        (
+            Text(dataset_title(cell.dataset), key=cell.dataset),
+            Text(model_title(cell.model), key=cell.model),
+            Number(float(cell.epochs), 0),
+            *(
+                Number(float(np.mean(getattr(side, what))), 3)
+                for what in ("labeled", "unlabeled", "gap")
+                for side in (cell.baseline, cell.sharpened)
+            ),
+            Gain(cell.gap.difference, cell.gap.t_interval, cell.gap.n, decimals=3),
+            Number(100 * cell.above, 0),
+        )
+        for cell in cells
+    )
+    before, after = (cells[0].baseline.name, cells[0].sharpened.name) if cells else ("λ = 0", "λ = 0.25")
+    columns = [Column("dataset", "dataset"), Column("model", "model"), Column("epochs", "epochs", "right")]
+    for key, group in (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "gap")):
+        columns += [
+            Column(f"{key}_baseline", before, "right", group=group),
+            Column(f"{key}_sharpened", after, "right", group=group),
+        ]
+    columns += [Column("change", "change of the gap", "right"), Column("above", "epochs above (%)", "right")]
+    return Table(
+        title=title,
+        columns=tuple(columns),
+        rows=rows,
+        notes=(
+            "Mean Tsallis entropy of order 2 over all epochs, training mode. Gap: H_L − H_U; its change is paired on "
+            "split and seed, with the 95 % t interval, bold where it excludes zero. Epochs above: "
+            "where the mean gap is larger with sharpening.",
+        ),
+    )
+
+
+def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
+    """Methods down, datasets across: every score with its rank on the dataset, ours in bold with the paper's below.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> entries = (Entry("Other", 85.0, 0.5, ours=False, rank=1), Entry("GCN+TS", None, None, ours=True, reason="not run yet"))
+    >>> [row[1].line().text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
+    ['85.00 ± 0.50 (1st)']
+    """
+    entries = {(r.dataset, e.method): e for r in rankings for e in r.entries}
+    methods = sorted(
+        {method for _, method in entries}, key=lambda m: (_is_ours(m, entries), _average_rank(m, entries), m)
+    )
+    rows = []
+    for method in methods:
+        places: list[Place] = [Text(method, bold=_is_ours(method, entries))]
+        for ranking in rankings:
+            entry = entries.get((ranking.dataset, method))
+            if entry is None:
+                places.append(None)
+                continue
+            if entry.mean is None or entry.rank is None:
+                values: list[Value] = [Reason(entry.reason or "no score")]
+            else:
+                values = [Ranked(entry.mean, entry.sd, entry.rank, entry.ours)]
+            if entry.paper is not None:
+                values.append(Quoted("paper", entry.paper, entry.paper_sd))
+            places.append(tuple(values) if len(values) > 1 else values[0])
+        rows.append(tuple(places))
+    first = next((i for i, m in enumerate(methods) if _is_ours(m, entries)), None)
+    return Table(
+        title=title,
+        columns=(
+            Column("method", "method"),
+            *(Column(r.dataset, dataset_title(r.dataset), "center") for r in rankings),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "In brackets: the rank on the dataset among the published methods and ours. Scores of other methods are "
+            "cited as the paper prints them, on partly other splits and without pairing: an order of means, and no "
+            "test. Ours in bold, +TS with λ by validation; empty: not published.",
+        ),
+        rules=() if not first else (first,),
+    )
+
+
+def ranking_data(rankings: Sequence[Ranking]) -> Table:
+    """The same, one row per method and dataset; what CSV files hold.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> data = ranking_data([Ranking("cora", (Entry("Other", 85.0, 0.5, ours=False, rank=1),))])
+    >>> [column.key for column in data.columns]
+    ['dataset', 'method', 'ours', 'score', 'rank', 'paper']
+    """
+    keys = ("dataset", "method", "ours", "score", "rank", "paper")
+    rows: list[tuple[Place, ...]] = [
+        (
+            ranking.dataset,
+            entry.method,
+            "yes" if entry.ours else "no",
+            Reason(entry.reason or "no score") if entry.mean is None else Score(entry.mean, entry.sd, entry.n),
+            None if entry.rank is None else str(entry.rank),
+            None if entry.paper is None else Quoted("", entry.paper, entry.paper_sd),
+        )
+        for ranking in rankings
+        for entry in ranking.entries
+    ]
+    return Table("Ranking", tuple(Column(key, key) for key in keys), tuple(rows))
+
+
+def minus(name: str) -> str:
+    """A comparison's name with a real minus sign between its sides.
+
+    >>> minus("ts-0.25 - baseline")
+    'ts-0.25 − baseline'
+    """
+    return name.replace(" - ", " − ")
+
+
+def _is_ours(method: str, entries: dict[tuple[str, str], Entry]) -> bool:
+    return any(entry.ours for (_, name), entry in entries.items() if name == method)
+
+
+def _average_rank(method: str, entries: dict[tuple[str, str], Entry]) -> float:
+    ranks = [entry.rank for (_, name), entry in entries.items() if name == method and entry.rank is not None]
+    return float(np.mean(ranks)) if ranks else np.inf
+
+
+def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Value, ...]], notes: list[str]) -> Table:
+    cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
+    models = [m for m in outcome.study.models if any(model == m for _, model in cells)]
+    datasets = [d for d in outcome.study.datasets if any(dataset == d for dataset, _ in cells)]
+    planned = {dataset: cell.planned for (dataset, _), cell in cells.items()}
+    rows = tuple(
+        (
+            (Text(dataset_title(dataset), key=dataset), Text(f"n = {planned[dataset]}", muted=True)),
+            *(place(cells[dataset, model]) if (dataset, model) in cells else None for model in models),
+        )
+        for dataset in datasets
+    )
+    return Table(
+        title=title,
+        columns=(Column("dataset", "dataset"), *(Column(m, model_title(m), "center") for m in models)),
+        rows=rows,
+        notes=tuple(notes),
+        rules=tuple(
+            i for i in range(1, len(datasets)) if _heterophilous(datasets[i]) and not _heterophilous(datasets[i - 1])
+        ),
+    )
+
+
+def _heterophilous(dataset: str) -> bool:
+    return dataset in HETEROPHILOUS
+
+
+def _score(side: Side, planned: int) -> Value:
+    if side.mean is None:
+        return Reason(side.reason or "no score")
+    return Score(side.mean, side.sd, side.n, tell_n=side.n != planned)
+
+
+def _gain(effect: Effect) -> tuple[Value, ...]:
+    d = effect.difference
+    if d is None:
+        return (Reason(effect.reason or "no pairs"),)
+    value = Gain(d.difference, d.t_interval, d.n, tell_n=d.n != effect.planned)
+    return (value, Reason(effect.reason)) if effect.reason else (value,)
+
+
+def _choice(side: Side) -> Choice | None:
+    """What validation chose, if there was something to choose: λ where only that differs, else the variant's name."""
+    if side.variant is None or side.variant == side.name or side.trial is None:
+        return None
+    only_lam = re.fullmatch(r"baseline|ts-[-+.\d]+", side.variant) is not None
+    return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
+
+
+def _quoted(side: Side) -> Quoted | None:
+    if side.published is None or side.published.mean is None:
+        return None
+    return Quoted("", side.published.mean, side.published.sd)

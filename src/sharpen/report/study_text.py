@@ -1,0 +1,209 @@
+"""What a study found, in sentences: how many cells gain, what agrees with the paper, what is missing and why, what it took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from sharpen.report.names import cell_title, dataset_title, model_title
+from sharpen.report.study_tables import minus
+from sharpen.report.tables import number, signed
+from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
+
+
+def gain_sentence(outcome: Outcome, name: str) -> str:
+    """How many cells gain, lose, or show no clear difference in one comparison, before and after Holm's correction.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
+    'ts-0.25 − baseline: no cell has all its pairs yet.'
+    """
+    effects = [effect for _, effect in outcome.effects(name) if effect.complete]
+    partly = sum(effect.difference is not None and not effect.complete for _, effect in outcome.effects(name))
+    others = f" {partly} {_plural('cell', partly)} with part of the runs not counted." if partly else ""
+    if not effects:
+        return f"{minus(name)}: no cell has all its pairs yet.{others}"
+    verdicts = [effect.verdict for effect in effects]
+    sure = [effect for effect in effects if effect.corrected_p is not None and effect.corrected_p < 0.05]
+    means = [effect.difference.difference for effect in effects if effect.difference is not None]
+    text = (
+        f"{minus(name)}: of {len(effects)} {_plural('cell', len(effects))}, {verdicts.count('gain')} gain, "
+        f"{verdicts.count('loss')} lose, {len(effects) - verdicts.count('gain') - verdicts.count('loss')} show no clear "
+        f"difference (95 % t interval); corrected for being several (Holm), {sum(_mean(e) > 0 for e in sure)} gain and "
+        f"{sum(_mean(e) < 0 for e in sure)} lose. Median over cells {signed(float(np.median(means)))} points, mean "
+        f"{signed(float(np.mean(means)))}."
+    )
+    judged = [effect.consistency for effect in effects if effect.consistency is not None]
+    agreeing = sum(bool(consistency.consistent) for consistency in judged)
+    if judged:
+        text += f" Consistent with the paper's difference: {agreeing} of {len(judged)}."
+    return text + others
+
+
+def band_sentences(curves: Sequence[Curve]) -> list[str]:
+    """In which range of λ the median of Glass's Δ over datasets is not negative, per model.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> band_sentences([Curve("cora", "gcn", "accuracy", points, 5)])
+    ['GCN (1 dataset): the median Δ is at least 0 at 2 of 2 positive λ, up to λ = 1, and largest at λ = 1 (+1.00).']
+    """
+    lines = []
+    for band in glass_bands(curves):
+        good = [lam for lam, median in zip(band.lams, band.median, strict=True) if median >= 0 and lam > 0]
+        lines.append(
+            f"{model_title(band.model)} ({band.datasets} {_plural('dataset', band.datasets)}): the median Δ is at least 0 at "
+            f"{len(good)} of {sum(lam > 0 for lam in band.lams)} positive λ, up to λ = {max(good, default=0):g}, and largest "
+            f"at λ = {band.lams[int(np.argmax(band.median))]:g} ({signed(max(band.median))})."
+        )
+    return lines
+
+
+def agreement(
+    outcome: Outcome, name: str, limit: float = 2.0
+) -> tuple[list[CellOutcome], list[CellOutcome], list[CellOutcome]]:
+    """Cells whose mean lies within so many combined standard deviations of the paper's, those beyond, and those not run.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> [len(cells) for cells in agreement(outcome(load_study("main"), "paper", pd.DataFrame()), "baseline")]
+    [0, 0, 52]
+    """
+    within: list[CellOutcome] = []
+    beyond: list[CellOutcome] = []
+    open_: list[CellOutcome] = []
+    for cell in outcome.cells:
+        side = cell.sides[name]
+        if side.published is None:
+            continue
+        distance = None if side.consistency is None else side.consistency.distance
+        if distance is None:
+            open_.append(cell)
+        else:
+            (within if abs(distance) <= limit else beyond).append(cell)
+    return within, beyond, open_
+
+
+def agreement_sentence(outcome: Outcome, name: str) -> str:
+    """How many scores of a variant lie within two combined standard deviations of the published ones; the others by name.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> agreement_sentence(outcome(load_study("arxiv"), "paper", pd.DataFrame()), "baseline")
+    "baseline: no cell can be compared with the paper's score yet."
+    """
+    within, beyond, open_ = agreement(outcome, name)
+    if not within and not beyond:
+        return f"{name}: no cell can be compared with the paper's score yet."
+    text = (
+        f"{name}: within two combined standard deviations of the paper's mean in {len(within)} of "
+        f"{len(within) + len(beyond)} {_plural('cell', len(within) + len(beyond))}"
+    )
+    far = []
+    for cell in beyond:
+        consistency = cell.sides[name].consistency
+        if consistency is not None and consistency.distance is not None:
+            far.append(
+                f"{cell_title(cell.dataset, cell.model)} ({signed(consistency.difference)} points, "
+                f"{number(abs(consistency.distance), 1)} combined sd)"
+            )
+    text += f"; beyond: {', '.join(far)}." if far else "."
+    return text + (f" {len(open_)} not run." if open_ else "")
+
+
+def missing_lines(outcome: Outcome) -> list[str]:
+    """Which cells have nothing to show, by reason.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> missing_lines(outcome(load_study("arxiv"), "paper", pd.DataFrame(), unavailable={"ogbn-arxiv": "data not at hand"}))
+    ['data not at hand: ogbn-arxiv (3 cells).']
+    """
+    cells: dict[str, list[CellOutcome]] = {}
+    for cell in outcome.cells:
+        reasons = dict.fromkeys(effect.reason for effect in cell.effects if effect.difference is None and effect.reason)
+        for reason in reasons:
+            cells.setdefault(reason, []).append(cell)
+    return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]
+
+
+def cost_sentence(costs: Sequence[Cost]) -> str:
+    """What records took, by device.
+
+    >>> cost_sentence([Cost("NVIDIA H200", "tf32", 8405, 2520.0)])
+    '42.0 minutes on NVIDIA H200 (tf32, 8,405 runs).'
+    >>> cost_sentence([])
+    'nothing yet.'
+    """
+    if not costs:
+        return "nothing yet."
+    return "; ".join(f"{duration(c.seconds)} on {c.device} ({c.precision}, {c.runs:,} runs)" for c in costs) + "."
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the unit that suits it.
+
+    >>> duration(42), duration(600), duration(9000)
+    ('42.0 seconds', '10.0 minutes', '2.5 hours')
+    """
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= (2 if unit == "hours" else 1.5) * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} seconds"
+
+
+def provenance_sentence(provenance: Provenance) -> str:
+    """Which code, which versions, and when.
+
+    >>> provenance_sentence(Provenance(("0123456789ab",), ('{"torch": "2.11.0"}',), "2026-11-15T10:00", "2026-11-15T11:00"))
+    'Code 0123456789ab; torch 2.11.0; 2026-11-15 to 2026-11-15.'
+    """
+    versions: dict[str, None] = {}
+    for text in provenance.versions:
+        try:
+            versions |= dict.fromkeys(f"{name} {version}" for name, version in json.loads(text).items())
+        except (json.JSONDecodeError, AttributeError):
+            versions[text] = None
+    parts = [f"Code {', '.join(revision[:12] for revision in provenance.revisions)}"] if provenance.revisions else []
+    parts += [", ".join(versions)] if versions else []
+    if provenance.first and provenance.last:
+        parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
+    """Cells by name; a dataset of which all are meant is named once."""
+    parts = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        own = [cell.model for cell in cells if cell.dataset == dataset]
+        every = [cell.model for cell in outcome.cells if cell.dataset == dataset]
+        parts.append(
+            dataset_title(dataset) if own == every else " and ".join(cell_title(dataset, model) for model in own)
+        )
+    return f"{', '.join(parts)} ({len(cells)} {_plural('cell', len(cells))})"
+
+
+def _mean(effect: Effect) -> float:
+    return 0.0 if effect.difference is None else effect.difference.difference
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def sentences(lines: Iterable[str]) -> str:
+    """Lines as a Markdown list.
+
+    >>> print(sentences(["One.", "Two."]))
+    - One.
+    - Two.
+    """
+    return "\n".join(f"- {line}" for line in lines)

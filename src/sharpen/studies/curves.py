@@ -1,0 +1,148 @@
+"""Scores over λ: one curve per cell, and what curves say together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sharpen.evaluation import glass_delta, paired_difference
+from sharpen.studies.outcome import CellOutcome, Outcome, Side, same_but, scores_of_pairs
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell at one λ: scores in percent, the paired difference to λ = 0 in points.
+
+    >>> Point(0.25, 82.0, 1.0, 5, 1.5, (0.5, 2.5), 1.2).lam
+    0.25
+    """
+
+    lam: float
+    mean: float
+    sd: float | None
+    n: int
+    difference: float
+    interval: tuple[float, float] | None
+    glass: float | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A cell over λ, in increasing order, λ = 0 among its points; see :func:`lambda_curves`."""
+
+    dataset: str
+    model: str
+    metric: str
+    points: tuple[Point, ...]
+    planned: int
+    chosen: float | None = None
+
+    @property
+    def zero(self) -> Point:
+        """The point without sharpening."""
+        return next(point for point in self.points if point.lam == 0)
+
+    def at(self, lam: float) -> Point | None:
+        """The point of one λ, if there is one."""
+        return next((point for point in self.points if abs(point.lam - lam) < 1e-9), None)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Glass's Δ of one model over λ: median and quartiles over datasets.
+
+    Args:
+        model: which.
+        lams: where there is a value for every dataset that has any.
+        median, lower, upper: of Glass's Δ.
+        datasets: how many there are.
+    """
+
+    model: str
+    lams: tuple[float, ...]
+    median: tuple[float, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    datasets: int
+
+
+def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
+    """The curve of every cell whose baseline and at least so many other λ have scores.
+
+    Only variants count that differ from the baseline in λ alone.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> lambda_curves(outcome(load_study("main"), "paper", pd.DataFrame()))
+    []
+    """
+    curves = (_curve(cell, outcome) for cell in outcome.cells)
+    return [curve for curve in curves if curve is not None and len(curve.points) > fewest]
+
+
+def glass_bands(curves: Sequence[Curve]) -> list[Band]:
+    """Median and quartiles over datasets, one band per model, in the order of the curves.
+
+    A λ counts only where every dataset of the model has it, so that a line does not jump because a dataset drops out.
+
+    >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0)]
+    >>> glass_bands([Curve("cora", "gcn", "accuracy", tuple(points), 5)])[0].median
+    (0.0, 0.5, 1.0)
+    """
+    bands = []
+    for model in dict.fromkeys(curve.model for curve in curves):
+        own = [curve for curve in curves if curve.model == model and curve.zero.sd]
+        if not own:
+            continue
+        values = [{point.lam: point.glass for point in curve.points if point.glass is not None} for curve in own]
+        lams = tuple(sorted(set.intersection(*map(set, values))))
+        if not lams:
+            continue
+        table = np.array([[value[lam] for lam in lams] for value in values])
+        lower, median, upper = (tuple(row.tolist()) for row in np.quantile(table, (0.25, 0.5, 0.75), axis=0))
+        bands.append(Band(model, lams, median, lower, upper, len(own)))
+    return bands
+
+
+def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
+    baseline = cell.sides.get(outcome.study.baseline or "")
+    if baseline is None or baseline.trial is None or baseline.trial.lam != 0 or not baseline.n:
+        return None
+    points = []
+    for name in outcome.study.variants:
+        side = cell.sides[name]
+        if side.trial is None or side.trial.lam_labeled != -side.trial.lam:
+            continue
+        if side.n and same_but(side.trial, baseline.trial, "lam", "lam_labeled"):
+            point = _point(side.trial.lam, side, baseline)
+            if point is not None:
+                points.append(point)
+    chosen = next((cell.sides[name].trial for name in outcome.study.choose), None)
+    return Curve(
+        dataset=cell.dataset,
+        model=cell.model,
+        metric=cell.metric,
+        points=tuple(sorted(points, key=lambda point: point.lam)),
+        planned=cell.planned,
+        chosen=None if chosen is None else chosen.lam,
+    )
+
+
+def _point(lam: float, side: Side, baseline: Side) -> Point | None:
+    a, b, _ = scores_of_pairs(side, baseline)
+    if not a:
+        return None
+    difference = paired_difference(a, b, resamples=0)
+    glass = glass_delta(a, b)
+    return Point(
+        lam=lam,
+        mean=float(np.mean(side.tests)),
+        sd=side.sd,
+        n=side.n,
+        difference=difference.difference,
+        interval=difference.t_interval,
+        glass=None if np.isnan(glass) else glass,
+    )

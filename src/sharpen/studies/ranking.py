@@ -1,0 +1,110 @@
+"""Our scores among published ones: per dataset, ranked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sharpen.paper import published
+from sharpen.studies.outcome import NOT_RUN, Outcome
+from sharpen.studies.spec import Study
+
+# The paper's own rows in its tables of competitors: they are what ours are compared with, not competitors.
+_OWN = {"MLP": "mlp", "GCN": "gcn", "SAGE": "sage", "GAT": "gat"}
+SHARPENED = "+TS"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method on one dataset, in percent.
+
+    Args:
+        method: its name; ours are MLP, GCN, SAGE, GAT without and with ``+TS``.
+        mean, sd: its score; None where there is none yet, and ``reason`` says why.
+        ours: whether it is ours, and not someone else's as published.
+        rank: among all that have a score, 1 for the best; equal scores share the better rank.
+        paper: for ours, what the paper reports.
+        paper_sd: and its spread.
+
+    >>> Entry("GCN+TS", 85.6, 0.4, ours=True, rank=2).rank
+    2
+    """
+
+    method: str
+    mean: float | None
+    sd: float | None
+    ours: bool
+    n: int | None = None
+    rank: int | None = None
+    paper: float | None = None
+    paper_sd: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All methods on one dataset, the best first, those without a score last."""
+
+    dataset: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def best_of_ours(self) -> Entry | None:
+        """Our entry with the best score, if there is one."""
+        return next((entry for entry in self.entries if entry.ours and entry.mean is not None), None)
+
+
+def rankings(study: Study, main: Outcome) -> list[Ranking]:
+    """Our baselines and λ by validation among the published scores, for every dataset of the study.
+
+    Published scores stand as the paper cites them: measured by others, partly on other splits, without any pairing. A rank here is
+    an order of means, and no test.
+
+    Args:
+        study: the study ``comparison``.
+        main: the outcome of the study that it reads.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> cora = rankings(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))[0]
+    >>> cora.entries[0].method, cora.entries[-1].reason
+    ('OGFormer', 'not run yet')
+    """
+    table = published(study.published or "comparison")
+    found = []
+    for dataset in study.datasets:
+        rows = {method: row for (name, method, _), row in table.items() if name == dataset}
+        entries = [
+            Entry(method, row.mean, row.sd, ours=False)
+            for method, row in rows.items()
+            if method.removesuffix(SHARPENED) not in _OWN
+        ]
+        for method in (name + suffix for suffix in ("", SHARPENED) for name in _OWN):
+            row = rows.get(method)
+            entry = _ours(method, dataset, main)
+            if row is not None:
+                entry = replace(entry, paper=row.mean, paper_sd=row.sd)
+            entries.append(entry)
+        found.append(Ranking(dataset, _ranked(entries)))
+    return found
+
+
+def _ours(method: str, dataset: str, main: Outcome) -> Entry:
+    model = _OWN[method.removesuffix(SHARPENED)]
+    cell = next((cell for cell in main.cells if (cell.dataset, cell.model) == (dataset, model)), None)
+    choice = next(iter(main.study.choose), None)
+    name = choice if method.endswith(SHARPENED) else main.study.baseline
+    side = cell.sides.get(name or "") if cell is not None else None
+    if side is None or side.mean is None:
+        return Entry(method, None, None, ours=True, reason=NOT_RUN if side is None else side.reason)
+    return Entry(method, side.mean, side.sd, ours=True, n=side.n)
+
+
+def _ranked(entries: list[Entry]) -> tuple[Entry, ...]:
+    """The best first; scores that read the same with two decimals share a rank."""
+    scores = [round(entry.mean, 2) for entry in entries if entry.mean is not None]
+    placed = [
+        entry if entry.mean is None else replace(entry, rank=1 + sum(score > round(entry.mean, 2) for score in scores))
+        for entry in entries
+    ]
+    return tuple(sorted(placed, key=lambda entry: (entry.rank is None, entry.rank or 0)))

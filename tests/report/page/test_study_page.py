@@ -1,0 +1,209 @@
+"""The page of studies: the paper's table with ours in it, opened in a browser."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sharpen.cli.app import app
+from sharpen.report.page import Page, Part, study_page, write_page
+from sharpen.report.tables import Gain
+from sharpen.studies import load_study
+from sharpen.studies.outcome import Outcome
+from tests.browser import Browser, Tab
+from tests.studies.conftest import TINY
+from tests.studies.fake import records, traces
+
+NAMES = ("main", "universal", "offset", "entropy-dynamics", "retune", "arxiv")
+
+
+@pytest.fixture(scope="module")
+def parts(told: Callable[[str, str], Outcome]) -> list[Part]:
+    found = []
+    for name in NAMES:
+        study = load_study(name)
+        protocols = ("paper", "paired") if name in ("main", "universal") else ("paper",)
+        traced = traces(records(study, "paper", datasets=["cora", "citeseer"])) if study.traces else None
+        found += [Part(study, told(name, protocol), traced) for protocol in protocols]
+    return [*found, Part(load_study("comparison"), told("main", "paper"))]
+
+
+@pytest.fixture(scope="module")
+def page(parts: list[Part]) -> Page:
+    return study_page(parts, parts[0].outcome.costs, "sharpen study report")
+
+
+@pytest.fixture(scope="module")
+def path(page: Page, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "page.html"
+    write_page(page, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of one's own, really run and reported; its title means harm."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "tiny.yaml").write_text(TINY.replace("title: Tiny", "title: '</script><img src=x onerror=window.hit=1>'"))
+    for arguments in (
+        ("run", folder / "tiny.yaml", "--store", folder / "store", "--device", "cpu"),
+        ("report", folder / "tiny.yaml", "--store", folder / "store", "--out", folder / "out"),
+    ):
+        result = CliRunner().invoke(app, ["study", *(str(argument) for argument in arguments)])
+        assert result.exit_code == 0, result.output
+    return folder / "out" / "page.html"
+
+
+def chapter(page: Page, name: str) -> dict:
+    return next(chapter for chapter in page.chapters if chapter["id"] == name)
+
+
+def charts(page: Page, name: str, kind: str, view: int = 0) -> list[dict]:
+    sections = chapter(page, name)["views"][view]["sections"]
+    return [chart for part in sections for view in part["views"] for chart in view["charts"] if chart["kind"] == kind]
+
+
+def test_every_study_is_a_chapter_and_every_protocol_a_view(page: Page) -> None:
+    assert [chapter["id"] for chapter in page.chapters] == [*NAMES, "comparison"]
+    names = [view["name"] for view in chapter(page, "main")["views"]]
+    assert [name.split(" protocol")[0] for name in names] == ["paired", "the paper's"]
+
+
+def test_every_cell_of_the_papers_table_has_a_number_or_a_reason(page: Page, parts: list[Part]) -> None:
+    sheet = charts(page, "main", "sheet", view=1)[0]
+    assert len(sheet["rows"]) == 13
+    assert all(place for row in sheet["rows"] for place in row)
+    outcome = next(part.outcome for part in parts if (part.study.name, part.outcome.protocol) == ("main", "paper"))
+    d = outcome.cell("cora", "gcn").effects[0].difference
+    gain = sheet["rows"][0][2][1]
+    assert gain["text"] == Gain(d.difference, d.t_interval, d.n, tell_n=False).line().text
+    assert gain["tone"] == ("gain" if d.difference > 0 else "loss")
+    assert gain.get("bold", False) == (not d.t_interval[0] <= 0 <= d.t_interval[1])
+    assert "data not at hand" in json.dumps(sheet["rows"][7])  # WikiCS
+
+
+def test_a_cell_opens_to_its_runs_and_its_curve(page: Page, parts: list[Part]) -> None:
+    detail = charts(page, "main", "sheet", view=1)[0]["details"][0][2]
+    dots, curve, _ = detail["charts"]
+    outcome = next(part.outcome for part in parts if (part.study.name, part.outcome.protocol) == ("main", "paper"))
+    cell = outcome.cell("cora", "gcn")
+    assert len(dots["rows"][0]["values"]) == 5
+    assert sum(dots["rows"][0]["values"]) / 5 == pytest.approx(cell.effects[0].difference.difference, abs=0.01)
+    assert curve["series"][0]["x"] == pytest.approx([0.05 * i for i in range(41)])
+    assert curve["marks"][0]["x"] == cell.sides["ts-tuned"].trial.lam
+
+
+def test_a_study_without_a_grid_of_lam_borrows_the_curve_and_says_so(page: Page) -> None:
+    detail = charts(page, "universal", "sheet", view=1)[0]["details"][0][1]
+    assert any("From the study main" in chart.get("note", "") for chart in detail["charts"])
+
+
+def test_cells_without_pairs_do_not_open(page: Page) -> None:
+    assert charts(page, "main", "sheet", view=1)[0]["details"][7][1:] == [None] * 4
+
+
+def test_the_figures_of_the_paper_are_there(page: Page) -> None:
+    assert len(charts(page, "main", "forest", view=1)[0]["rows"]) == 4
+    assert {chart["title"] for chart in charts(page, "main", "lines", view=1)} >= {"Cora", "CiteSeer"}
+    assert charts(page, "entropy-dynamics", "lines")[-1]["title"] == "H_L − H_U"
+    assert charts(page, "offset", "lines")
+    assert len(charts(page, "retune", "heat")[0]["values"]) == 5
+    ranked = charts(page, "comparison", "forest")[0]["rows"]
+    means = [row["mean"] for row in ranked]
+    assert means == sorted(means, reverse=True)
+    assert {row["name"].split(" ")[1] for row in ranked if row["strong"]} >= {"GCN", "GCN+TS"}
+
+
+def test_what_is_missing_is_said(page: Page) -> None:
+    assert "data not at hand" in json.dumps(charts(page, "main", "words"))
+    assert "not run yet: ogbn-arxiv (3 cells)." in json.dumps(charts(page, "arxiv", "words"))
+
+
+def test_the_headline_counts_cells_of_the_strictest_protocol(page: Page) -> None:
+    assert page.headline.startswith("Main results: of 4 cells, ")
+    assert page.headline.endswith("(ts-tuned − baseline, paired protocol).")
+
+
+def look(tab: Tab, width: int) -> None:
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    marks = tab.run("""[...document.querySelectorAll('figure')].map(figure => [figure.dataset.kind, figure.innerText.slice(0, 60),
+        [...figure.querySelectorAll('.mark')].filter(mark => mark.getClientRects().length).length])""")
+    assert marks
+    assert [name for name in marks if not name[2]] == []
+
+
+@pytest.mark.parametrize("width", [400, 1600])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_chapter_and_protocol_can_be_looked_at(browser: Browser, path: Path, width: int, dark: bool) -> None:
+    with browser.open(path, width, dark=dark) as tab:
+        for index in range(len(NAMES) + 1):
+            tab.run(f"document.querySelectorAll('nav button')[{index}].click()")
+            for view in range(tab.run("document.querySelectorAll('.chapter .choices button').length") or 1):
+                tab.run(f"document.querySelectorAll('.chapter .choices button')[{view}]?.click()")
+                tab.settle()
+                look(tab, width)
+        assert tab.run("location.hash") == "#comparison"
+        assert tab.complaints == []
+        assert len(tab.requests) == 1
+
+
+def test_a_chapter_has_an_address(browser: Browser, path: Path) -> None:
+    with browser.open(path, fragment="#universal") as tab:
+        assert tab.run("document.querySelector('.chapter h2').textContent") == "One λ for all"
+
+
+def test_the_protocol_toggle_changes_the_numbers(browser: Browser, path: Path) -> None:
+    first = "document.querySelector('.sheet tbody').innerText"
+    with browser.open(path) as tab:
+        assert "n = 20" in tab.run(first)
+        tab.click(".chapter .choices button[aria-pressed=false]")
+        assert "n = 5" in tab.run(first)
+
+
+def test_a_cell_opens_and_closes(browser: Browser, path: Path) -> None:
+    with browser.open(path) as tab:
+        assert tab.run("document.querySelector('.panel').hidden")
+        tab.click("button.cell")
+        assert tab.run("document.querySelector('.panel h3').textContent").startswith("Cora GCN")
+        assert tab.run("document.querySelectorAll('.panel .dot').length") == 20
+        assert tab.run("document.querySelector('button.cell').getAttribute('aria-expanded')") == "true"
+        x, y = tab.centre(".panel .dot")
+        tab.hover(x, y)
+        assert "seed" in tab.run("document.getElementById('tip').innerText")
+        tab.click(".panel .close")
+        assert tab.run("document.querySelector('.panel').hidden")
+        assert tab.run("document.activeElement.className").startswith("cell")
+
+
+def test_tables_can_be_taken_along(browser: Browser, path: Path) -> None:
+    with browser.open(path) as tab:
+        tab.click(".exports summary")
+        assert tab.run("document.querySelector('.exports textarea').value").startswith("**Main results")
+        for index, start in ((1, "dataset"), (2, "\\documentclass")):
+            tab.run(f"document.querySelectorAll('.exports .choices button')[{index}].click()")
+            assert start in tab.run("document.querySelector('.exports textarea').value")[:200]
+
+
+def test_pointing_at_a_difference_tells_what_it_rests_on(browser: Browser, path: Path) -> None:
+    with browser.open(path) as tab:
+        x, y = tab.centre("[data-kind=forest] .point")
+        tab.hover(x, y)
+        said = tab.run("document.getElementById('tip').innerText")
+        assert "pairs" in said
+        assert "paper" in said
+
+
+def test_a_study_of_ones_own_that_means_harm(browser: Browser, own: Path) -> None:
+    with browser.open(own) as tab:
+        look(tab, 1280)
+        assert "onerror" in tab.run("document.querySelector('h1').textContent")
+        assert tab.run("window.hit === undefined")
+        assert tab.run("document.querySelectorAll('img').length") == 0
+        assert tab.complaints == []
+        assert len(tab.requests) == 1
+
+
+def test_the_page_is_small_enough_to_send(path: Path) -> None:
+    assert path.stat().st_size < 6_000_000

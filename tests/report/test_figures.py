@@ -1,0 +1,139 @@
+"""Figures are drawn from part of the records: labelled, with data in every panel, the same bytes every time."""
+
+import builtins
+import itertools
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+
+from sharpen.errors import InputError
+from sharpen.report.figures import (
+    entropy_figure,
+    forest_figure,
+    glass_figure,
+    improvements_figure,
+    lambda_panels,
+    offset_figure,
+    ranking_figure,
+    retune_figure,
+    save_figure,
+)
+from sharpen.studies import load_study
+from sharpen.studies.curves import lambda_curves
+from sharpen.studies.dynamics import dynamics
+from sharpen.studies.ranking import rankings
+from sharpen.studies.steps import offset_steps, retune_steps
+from tests.studies.fake import records, traces
+
+pytest.importorskip("matplotlib", reason="figures need matplotlib")
+
+
+@pytest.fixture(scope="module")
+def drawn(told) -> dict:
+    curves = lambda_curves(told("lambda-curves"))
+    frame = records(load_study("entropy-dynamics"), "paper", datasets=["cora", "citeseer"])
+    return {
+        "panels": lambda_panels(curves),
+        "glass": glass_figure(curves),
+        "improvements": improvements_figure(curves),
+        "forest": forest_figure(told("universal")),
+        "entropy": entropy_figure(dynamics(told("entropy-dynamics"), traces(frame))),
+        "ranking": ranking_figure(rankings(load_study("comparison"), told("main"))),
+        "offsets": offset_figure(offset_steps(told("offset"))),
+        "retuning": retune_figure(retune_steps(told("retune"))),
+    }
+
+
+NAMES = ("panels", "glass", "improvements", "forest", "entropy", "ranking", "offsets", "retuning")
+
+
+def visible(figure) -> list:
+    return [axes for axes in figure.axes if axes.axison]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_panel_has_data(name, drawn):
+    assert visible(drawn[name])
+    for axes in visible(drawn[name]):
+        assert axes.has_data()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_is_too_small_or_cut_off(name, drawn):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    figure = drawn[name]
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    box, (width, height) = figure.get_tightbbox(canvas.get_renderer()), figure.get_size_inches()  # of all that is drawn
+    assert box.x0 > -0.02
+    assert box.y0 > -0.02
+    assert box.x1 < width + 0.02
+    assert box.y1 < height + 0.02
+    for text in figure.findobj(Text):
+        assert not text.get_text().strip() or text.get_fontsize() >= 7
+    for axes in visible(figure):
+        labels = [label.get_window_extent() for label in axes.get_yticklabels() if label.get_text()]
+        inside = sorted(
+            (b for b in labels if axes.bbox.y0 - 1 < (b.y0 + b.y1) / 2 < axes.bbox.y1 + 1), key=lambda b: b.y0
+        )
+        for below, above in itertools.pairwise(inside):
+            assert above.y0 >= below.y1 - 1, f"labels overlap in {axes.get_title()}"
+
+
+def test_a_figure_is_saved_as_picture_and_as_text(drawn, tmp_path: Path):
+    save_figure(drawn["glass"], tmp_path / "glass.png")
+    save_figure(drawn["glass"], tmp_path / "glass.svg")
+    assert (tmp_path / "glass.png").read_bytes().startswith(b"\x89PNG")
+    root = xml.etree.ElementTree.parse(tmp_path / "glass.svg").getroot()
+    assert "Glass's Δ of the test score" in "".join(root.itertext())
+
+
+def test_the_axes_say_what_they_are(drawn):
+    assert drawn["glass"].axes[0].get_xlabel() == "λ"
+    assert "Glass's Δ" in drawn["glass"].axes[0].get_ylabel()
+    assert "percentage points" in drawn["forest"].axes[0].get_xlabel()
+    assert drawn["panels"].axes[0].get_ylabel() == "test accuracy (%)"
+    assert drawn["entropy"].axes[-1].get_xlabel() == "epoch"
+    assert drawn["offsets"].axes[0].get_ylabel() == "gain (points)"
+
+
+def test_a_forest_shows_every_cell_with_pairs_and_the_paper(drawn, told):
+    shown = [effect for _, effect in told("universal").effects("ts-0.25 - baseline") if effect.difference]
+    axes = drawn["forest"].axes[0]
+    points = {round(float(line.get_xdata()[0]), 6) for line in axes.lines if len(line.get_xdata()) == 1}
+    for effect in shown:
+        assert round(effect.difference.difference, 6) in points
+        assert round(effect.published, 6) in points
+
+
+@pytest.mark.parametrize(
+    ("draw", "nothing"),
+    [
+        (lambda_panels, []),
+        (glass_figure, []),
+        (improvements_figure, []),
+        (entropy_figure, []),
+        (ranking_figure, []),
+        (offset_figure, {}),
+        (retune_figure, {}),
+    ],
+)
+def test_nothing_to_draw_is_said(draw, nothing):
+    with pytest.raises(InputError, match="yet"):
+        draw(nothing)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"graph-sharpen\[figures\]"):
+        glass_figure([])

@@ -1,0 +1,102 @@
+"""Curves, trajectories, rankings and steps: what figures and tables are drawn from."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sharpen.paper import published
+from sharpen.studies import load_study
+from sharpen.studies.curves import glass_bands, lambda_curves
+from sharpen.studies.dynamics import dynamics
+from sharpen.studies.outcome import Outcome, outcome
+from sharpen.studies.ranking import rankings
+from sharpen.studies.steps import offset_steps, retune_steps
+from tests.studies.fake import flat, records, traces
+
+
+def found(name: str, **kwargs: object) -> tuple[Outcome, object]:
+    study = load_study(name)
+    frame = records(study, "paper", **kwargs)
+    return outcome(study, "paper", frame, datasets=kwargs.get("datasets"), models=kwargs.get("models")), frame
+
+
+def test_a_curve_has_every_lambda_once_and_zero_is_the_baseline():
+    told, frame = found("lambda-curves", datasets=["cora"], models=["gcn"])
+    (curve,) = lambda_curves(told)
+    assert [p.lam for p in curve.points] == pytest.approx(np.arange(-20, 41) * 0.05)
+    assert (curve.zero.difference, curve.zero.glass) == (0, 0)
+    for point in curve.points:
+        assert point.mean == pytest.approx(100 * frame.loc[np.isclose(frame["lam"], point.lam), "test"].mean())
+    assert lambda_curves(found("labeled-term", datasets=["cora"])[0]) == []  # its baseline is λ = 0.25
+
+
+def test_bands_are_quantiles_over_datasets():
+    told, frame = found("lambda-curves", datasets=["cora", "squirrel", "photo", "cs"], models=["sage"])
+    (band,) = glass_bands(lambda_curves(told))
+    at = band.lams.index(0.5)
+    deltas = []
+    for _, rows in frame.groupby("dataset"):
+        plain, sharp = (100 * rows.loc[np.isclose(rows["lam"], lam), "test"] for lam in (0.0, 0.5))
+        deltas.append((sharp.mean() - plain.mean()) / plain.std())
+    assert (band.lower[at], band.median[at], band.upper[at]) == pytest.approx(np.percentile(deltas, [25, 50, 75]))
+    assert band.datasets == 4
+
+
+def test_a_dataset_that_ends_early_ends_the_band():
+    told, _ = found(
+        "lambda-curves", datasets=["cora", "photo"], models=["gcn"], keep=lambda t: t.dataset == "cora" or t.lam < 1
+    )
+    (band,) = glass_bands(lambda_curves(told))
+    assert max(band.lams) == pytest.approx(0.95)
+
+
+def test_the_gap_is_paired_run_by_run():
+    told, frame = found("entropy-dynamics", datasets=["cora", "photo"], keep=lambda t: t.dataset == "cora")
+    traced = traces(frame, epochs=30)
+    (cell,) = dynamics(told, traced)
+    gaps = {
+        lam: np.array(
+            [
+                np.mean(traced[id]["entropy_labeled"].astype(float) - traced[id]["entropy_unlabeled"])
+                for id in frame[frame["lam"] == lam].sort_values("seed")["id"]
+            ]
+        )
+        for lam in (0.0, 0.25)
+    }
+    assert cell.gap.n == 5
+    assert cell.gap.difference == pytest.approx(np.mean(gaps[0.25] - gaps[0.0]))
+    assert cell.gap.t_p == pytest.approx(stats.ttest_rel(gaps[0.25], gaps[0.0]).pvalue, rel=1e-4)
+    assert (cell.epochs, cell.above) == (30, 1.0)
+    assert (cell.baseline.name, cell.sharpened.name) == ("λ = 0", "λ = 0.25")
+    del traced[frame[frame["lam"] == 0]["id"].iloc[0]]  # a pair without traces of one side is left out
+    assert dynamics(told, traced)[0].gap.n == 4
+
+
+def test_ranks_are_those_of_scipy():
+    told, _ = found("main", datasets=["cora", "squirrel"], models=["gcn", "mlp"])
+    for ranking in rankings(load_study("comparison"), told):
+        scored = [entry for entry in ranking.entries if entry.mean is not None]
+        expected = stats.rankdata([-round(entry.mean, 2) for entry in scored], method="min")
+        assert [entry.rank for entry in scored] == expected.tolist()
+        names = {entry.method for entry in ranking.entries}
+        assert {m for d, m, _ in published("comparison") if d == ranking.dataset} <= names
+        assert sum(entry.ours for entry in ranking.entries) == 8
+        for entry in ranking.entries:
+            if entry.ours:
+                assert entry.paper == published("comparison")[ranking.dataset, entry.method, "published"].mean
+                assert (entry.reason is None) == (entry.mean is not None)
+
+
+def test_steps_of_offsets_and_of_retuning():
+    told, _ = found("offset", datasets=["cora"], models=["gcn"], effect=lambda t: -8 * abs(t.lam + t.lam_labeled))
+    (steps,) = offset_steps(told).values()
+    assert sorted(step.x for step in steps) == pytest.approx([-0.1, -0.05, 0, 0.05, 0.1])
+    assert [step.x for step in steps if step.chosen] == [0]
+    assert min(steps, key=lambda step: step.gain).x in (-0.1, 0.1)
+    assert retune_steps(told) == {}
+    told, _ = found("retune", datasets=["cora"], models=["gcn"], effect=flat)
+    (steps,) = retune_steps(told).values()
+    assert {(s.x, s.y) for s in steps} == {(x, y) for x in (0.25, 0.5, 1, 2, 4) for y in (-0.1, -0.05, 0, 0.05, 0.1)}
+    assert sum(step.chosen for step in steps) == 1
+    assert offset_steps(told) == {}
+    assert offset_steps(found("meta-lambda", datasets=["cora"], models=["gcn"])[0]) == {}
