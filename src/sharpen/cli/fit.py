@@ -21,6 +21,7 @@ from sharpen.cli.options import (
     IdColumn,
     LabelColumn,
     NodesFile,
+    On,
     SourceColumn,
     TargetColumn,
     WeightColumn,
@@ -80,6 +81,7 @@ def fit(
     lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
+    on: On = "here",
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
@@ -93,6 +95,7 @@ def fit(
     folder.
     """
     from sharpen.cli.outputs import output_folder, write_together
+    from sharpen.cluster.connection import HERE, check_place
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
     from sharpen.report.fit import expectation, fit_lines
@@ -113,7 +116,9 @@ def fit(
         if not (quiet or as_json):
             typer.echo(text, err=True)
 
-    resolve_device(device)
+    check_place(on)
+    if on == HERE:
+        resolve_device(device)
     check_abstain(abstain)
     classifier = NodeClassifier(
         model=model if "," not in model else [name.strip() for name in model.split(",")],
@@ -130,6 +135,7 @@ def fit(
         lr=lr,
         weight_decay=weight_decay,
         epochs=epochs,
+        on=on,
         device=device,
         seed=seed,
         progress=None if quiet or as_json else tell,

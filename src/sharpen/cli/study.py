@@ -18,6 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sharpen.cli.options import On
 from sharpen.cli.study_report import report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, list_studies, load_study, runs
@@ -54,9 +55,6 @@ Data = Annotated[
 StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")]
 Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
-On = Annotated[
-    str, typer.Option(help="here; ray (the cluster of $RAY_ADDRESS, else one on this machine); or ray://HOST:PORT.")
-]
 
 
 @study.command("list")

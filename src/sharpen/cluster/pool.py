@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sharpen.cluster.connection import HERE, check_place, connected
 from sharpen.cluster.parcel import Parcel, pack
-from sharpen.cluster.task import Board, OtherCode, Report, source, train_population
+from sharpen.cluster.task import Board, OtherCode, Report, ready, source, train_population
+from sharpen.cluster.view import WorkersView
 from sharpen.datasets import Dataset
 from sharpen.errors import InputError
 from sharpen.graph import Graph
+from sharpen.training import train
 from sharpen.training.device import check_precision
+from sharpen.training.trials import shared
 from sharpen.trial import Record, Trial
 
 # A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
 RETRIES = 3
 _LOOK_SECONDS = 0.5
+# Where trials are shared out all at once: more shares than CPUs, because some take longer than others.
+_SHARES_OF_A_CPU = 2
 # What a process on a CPU takes, at most as far as was seen: of itself, and of one layer's activations.
 _PROCESS_BYTES = 600 * 2**20
 _ACTIVATIONS = 10
@@ -85,7 +92,7 @@ class Pool:
         try:
             self._board = board.remote()
         except ModuleNotFoundError as error:  # from a client server, which has to know what passes through it
-            raise _other_code(error) from None
+            raise _no_code(str(error)) from None
 
     def _choose_kind(self, device: str) -> str:
         if device not in ("auto", "cpu", "cuda"):
@@ -139,10 +146,40 @@ class Pool:
             share = {"num_cpus": 1, "memory": min(_bytes_needed(data, size, trials[0]), self._largest_memory())}
         number, what = self._started, _what(trials)
         task = self._remote.options(name=what, max_retries=RETRIES, scheduling_strategy="SPREAD", **share)
-        reference = task.remote(parcel, list(trials), self._options | options, keep, number, self._board, source())
+        options = options | self._options
+        reference = task.remote(parcel, list(trials), options, tuple(keep), number, self._board, source())
         self._tasks[reference] = _Task(number, what, reference)
         self._started += 1
         return number
+
+    def train(
+        self, data: Dataset | Graph, trials: Iterable[Trial], *, keep_weights: bool = False, **options: Any
+    ) -> list[Record]:
+        """As :func:`sharpen.train`, shared out among all workers; where and in which precision is the pool's own decision.
+
+        Args:
+            data, trials, keep_weights: As there.
+            options: What else is given to :func:`sharpen.train`.
+        """
+        wanted = list(trials)
+        keep = ("traces", "logits", "weights") if keep_weights else ("traces", "logits")
+        places: dict[int, list[int]] = {}
+        for share in _shares(wanted, self.slots * (1 if self.kind == "cuda" else _SHARES_OF_A_CPU)):
+            population = [wanted[place] for place in share]
+            places[self.start(data, population, keep, keep_weights=keep_weights, **options)] = share
+        records: dict[int, Record] = {}
+        while places:
+            number, result = self.finish()
+            if isinstance(result.outcome, InputError):
+                raise result.outcome
+            records |= zip(places.pop(number), result.outcome, strict=True)
+        return [records[place] for place in range(len(wanted))]
+
+    def warm_up(self) -> None:
+        """Has CPU workers start, so that what is measured next is training; a GPU's worker is new for every population."""
+        if self.kind == "cpu":
+            task = self._ray.remote(ready).options(num_cpus=1, scheduling_strategy="SPREAD")
+            self._get([task.remote() for _ in range(self.slots)])
 
     def finish(self) -> tuple[int, Result]:
         """Waits until one of the populations is done, whichever is first."""
@@ -157,21 +194,25 @@ class Pool:
     def _result(self, task: _Task) -> Result:
         lost = self._ray.exceptions
         try:
-            outcome, node, attempts = self._ray.get(task.reference)
-        except lost.RayTaskError as error:
-            if isinstance(
-                error.cause, OtherCode | ModuleNotFoundError
-            ):  # not about this population, but about the cluster
-                raise _other_code(error.cause) from None
-            raise
+            outcome, node, attempts = self._get(task.reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError, lost.ObjectLostError) as error:
             reason = f"{RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
             return Result(InputError(reason), attempts=RETRIES + 1)
         return Result(outcome, self.labels().get(node, node[:4]), attempts)
 
+    def _get(self, reference: Any) -> Any:
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, OtherCode):
+                raise OtherCode(str(error.cause)) from None
+            if "failed to import on the worker" in str(error.cause):
+                raise _no_code("its workers cannot import sharpen") from None
+            raise
+
     def labels(self) -> dict[str, str]:
         """By id, the names of the machines; of several with one name, with the beginning of their id."""
-        names = {node["NodeID"]: node["NodeManagerHostname"] for node in self._nodes()}
+        names = {node["NodeID"]: node["NodeManagerHostname"] for node in self._ray.nodes()}
         several = {name for name in names.values() if list(names.values()).count(name) > 1}
         return {id_: f"{name}/{id_[:4]}" if name in several else name for id_, name in names.items()}
 
@@ -211,12 +252,55 @@ class Pool:
         return max(int(node["Resources"].get("memory", 0)) for node in self._nodes())
 
 
-def _other_code(error: Exception) -> InputError:
-    if isinstance(error, OtherCode):
-        return OtherCode(str(error))
-    return OtherCode(
-        f"a machine of the Ray cluster lacks code ({error}); install the same graph-sharpen on every machine"
-    )
+@contextmanager
+def pool_on(
+    on: str,
+    device: str = "auto",
+    precision: str = "float32",
+    progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[Pool]:
+    """A pool for the time of the block.
+
+    Args:
+        on, say: As :func:`sharpen.cluster.connection.connected` takes them.
+        device, precision: As :class:`Pool` takes them.
+        progress: Whether to draw a bar for every population under way, on a terminal.
+    """
+    with connected(on, say), WorkersView(progress) as view:
+        pool = Pool(device, precision, view.update if view.visible else None)
+        try:
+            yield pool
+        finally:
+            pool.close()
+
+
+@contextmanager
+def trainer_on(
+    on: str, device: str = "auto", progress: bool = False, say: Callable[[str], None] = lambda line: None
+) -> Iterator[Callable[..., list[Record]]]:
+    """A function like :func:`sharpen.train` for the time of the block: itself, or one that has a cluster train.
+
+    Args:
+        on: ``here``, ``ray`` or ``ray://HOST:PORT``.
+        device, progress, say: As :func:`pool_on` takes them.
+
+    >>> with trainer_on("here") as trainer:
+    ...     trainer is train
+    True
+    """
+    check_place(on)
+    if on == HERE:
+        yield train
+        return
+    with pool_on(on, device, progress=progress, say=say) as pool:
+        say(f"{pool.name}: its workers start ...")
+        pool.warm_up()
+        yield pool.train
+
+
+def _no_code(reason: str) -> InputError:
+    return InputError(f"the Ray cluster lacks code ({reason}); install the same graph-sharpen on every machine of it")
 
 
 def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
@@ -228,6 +312,19 @@ def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
 
 def _what(trials: Sequence[Trial]) -> str:
     return f"{trials[0].dataset} {trials[0].model}, {_many(len(trials), 'run')}"
+
+
+def _shares(trials: Sequence[Trial], wanted: int) -> list[list[int]]:
+    """Places of trials that are trained together, in about so many shares.
+
+    >>> _shares([Trial(model="mlp"), Trial(model="gcn"), Trial(model="gcn", seed=1), Trial(model="gcn", seed=2)], 2)
+    [[0], [1, 2], [3]]
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, trial in enumerate(trials):
+        groups.setdefault(shared(trial), []).append(place)
+    size = -(-len(trials) // wanted)
+    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
 
 
 def _many(count: int, thing: str) -> str:

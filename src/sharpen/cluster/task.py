@@ -97,6 +97,10 @@ class OtherCode(InputError):
     """The code on a machine of the cluster is not the driver's."""
 
 
+def ready() -> None:
+    """Returns once this process has imported what it needs to train."""
+
+
 def train_population(
     parcel: Parcel,
     trials: Sequence[Trial],
@@ -136,7 +140,7 @@ def train_population(
             board.advance.remote(number, attempt, done)
 
     try:
-        records = train(unpack(parcel), trials, progress=tell, **options)
+        records = train(unpack(parcel), trials, **{**options, "progress": tell})
     except InputError as error:
         return InputError(str(error)), node, attempt
     dropped: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}

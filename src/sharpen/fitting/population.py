@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sharpen.graph import Graph
 from sharpen.models import Inputs, Network
 from sharpen.training import train
 from sharpen.training.device import arithmetic, resolve_device
-from sharpen.trial import Trial
+from sharpen.trial import Record, Trial
 
 # One layer's activations of all members that predict together.
 _CHUNK_BYTES = 64 * 2**20
@@ -31,12 +31,19 @@ class PopulationBackbone:
         device: ``auto``, ``cpu`` or ``cuda``.
         balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
         progress: Whether to draw a progress bar on a terminal.
+        trainer: Takes the place of :func:`sharpen.train`: the same, somewhere else.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], device: str = "auto", balanced: bool = False, progress: bool = False
+        self,
+        settings: Mapping[str, Any],
+        device: str = "auto",
+        balanced: bool = False,
+        progress: bool = False,
+        trainer: Callable[..., list[Record]] = train,
     ) -> None:
         self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
+        self._train = trainer
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
         """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
@@ -53,7 +60,7 @@ class PopulationBackbone:
             for job in jobs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            records = train(
+            records = self._train(
                 graph,
                 trials,
                 splits=splits,

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from sharpen.cluster.connection import HERE, check_place, connected
-from sharpen.cluster.pool import Pool, Result
-from sharpen.cluster.view import WorkersView
+from sharpen.cluster.connection import HERE, check_place
+from sharpen.cluster.pool import Result, pool_on
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
@@ -178,12 +177,8 @@ def _workers(on: str, device: str, precision: str, progress: bool, say: Callable
     if on == HERE:
         yield _Here(device, precision, progress)
         return
-    with connected(on, say), WorkersView(progress) as view:
-        pool = Pool(device, precision, view.update if view.visible else None)
-        try:
-            yield pool
-        finally:
-            pool.close()
+    with pool_on(on, device, precision, progress, say) as pool:
+        yield pool
 
 
 class _Here:

@@ -1,0 +1,204 @@
+"""Studies and searches on a Ray cluster: the same records as here, whatever is lost on the way; and who else can reach it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import sharpen
+from sharpen.cluster.connection import connected
+from sharpen.cluster.parcel import pack, unpack
+from sharpen.errors import InputError
+from sharpen.studies import load_study
+from sharpen.studies.cost import Costs
+from sharpen.studies.runner import run
+from sharpen.studies.store import Store
+from sharpen.studies.work import Sizes, Work
+from sharpen.trial import Record, Trial
+
+# Two nodes of a real cluster
+
+
+@pytest.fixture(scope="module")
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Ten trials: here; begun here and continued by a cluster that loses a worker and a machine; and the reverse."""
+    if find_spec("ray") is None:
+        pytest.skip("the package ray is not installed")
+    if not Path("/proc/net/tcp").exists():
+        pytest.skip("only on Linux can this test see processes and sockets")
+    folder = tmp_path_factory.mktemp("two")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment |= {"PYTHONPATH": str(Path(sharpen.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    script = Path(__file__).with_name("two_nodes.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder)], capture_output=True, text=True, env=environment, timeout=550
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def text(folder: Path, name: str) -> str:
+    return (folder / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def records(folder: Path) -> pd.DataFrame:
+    """All that a store says of its trials but how long they took; and the check that it holds nothing else."""
+    store = Store(folder)
+    assert store.problems() == []
+    assert store.claims() == []
+    assert sum(pq.read_metadata(path).num_rows for path in (folder / "records").glob("*.parquet")) == 10
+    return store.frame().sort_values("id", ignore_index=True).drop(columns=["seconds", "created"])
+
+
+def traces(folder: Path) -> dict[str, dict[str, list[float]]]:
+    found = Store(folder).traces(Store(folder).ids())
+    return {id_: {name: values.tolist() for name, values in each.items()} for id_, each in found.items()}
+
+
+def test_a_lost_worker_and_a_lost_machine_leave_exactly_the_records_of_a_run_here(two_nodes):
+    folder, codes = two_nodes
+    assert codes["here"] == codes["drive"] == 0, text(folder, "drive")
+    assert codes["begun populations"] == 1  # what was begun here is continued there
+    assert json.loads((folder / "drive.json").read_text())["killed"] == [True, True]
+    lost = re.findall(r"after (a|\d) lost worker", text(folder, "drive"))
+    assert sum(1 if number == "a" else int(number) for number in lost) >= 2
+    pd.testing.assert_frame_equal(records(folder / "ray"), records(folder / "here"))
+    assert traces(folder / "ray") == traces(folder / "here")
+
+
+def test_after_a_lost_driver_a_run_here_goes_on(two_nodes):
+    folder, codes = two_nodes
+    assert codes["driver"] == -9
+    assert codes["resumed"] == 0, text(folder, "resumed")
+    assert codes["its workers end"]
+    assert codes["driver populations"] == 1
+    assert "10 trials, 2 recorded, 8 to train" in text(folder, "resumed")
+    pd.testing.assert_frame_equal(records(folder / "lost"), records(folder / "here"))
+    assert traces(folder / "lost") == traces(folder / "here")
+
+
+def test_both_nodes_train_and_are_told_apart(two_nodes):
+    folder, _ = two_nodes
+    nodes = {line.split(" on ")[1].split(":")[0] for line in text(folder, "drive").splitlines() if "attempt" in line}
+    assert len(nodes) == 2
+
+
+def test_a_graph_is_sent_once_and_nobody_writes_to_it(two_nodes):
+    folder, codes = two_nodes
+    found = json.loads((folder / "drive.json").read_text())
+    assert (found["sent"], found["fit_sent"]) == (1, 1)
+    assert found["unchanged"]
+    assert not found["writeable"]
+    assert codes["read only"] == 0, text(folder, "read-only")
+
+
+def test_a_search_on_a_cluster_finds_what_it_finds_here(two_nodes):
+    found = json.loads((two_nodes[0] / "drive.json").read_text())
+    assert found["runs"][0] == found["runs"][1] > 1
+    assert found["fit"] < 1e-3  # the order of sums differs, as populations do
+
+
+def test_a_cluster_of_ones_own_is_for_nobody_else(two_nodes):
+    folder, codes = two_nodes
+    assert codes["own"] == 0, text(folder, "own")
+    found = json.loads((folder / "own.json").read_text())
+    assert found["answer"] == 42
+    assert set(found["listening"]) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1, in IPv4 and as IPv6
+    assert found["listening"]
+    assert found["token"] == 64
+    assert found["mode"] == "0o700"
+    assert found["stranger"] != 0
+    assert "token is missing or incorrect" in text(folder, "own")
+    assert not found["written home"]
+
+
+def test_nothing_is_left_behind(two_nodes):
+    folder, codes = two_nodes
+    found = json.loads((folder / "own.json").read_text())
+    assert codes["left over"] == []
+    assert codes["cluster"] == 0, text(folder, "cluster")
+    assert not found["folder left"]
+    assert found["variables left"] == []
+
+
+# Without a cluster
+
+
+def test_without_the_package_the_extra_is_named(tmp_path, tiny, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r'--on ray needs the package ray .*; pip install "graph-sharpen\[ray\]"'):
+        run(load_study(tiny), Store(tmp_path / "store"), on="ray")
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("on", ["Ray", "ray:/head:10001", "ray://", "ray://head", "10.0.0.1:6379"])
+def test_a_place_that_is_none_is_named(tmp_path, tiny, on):
+    with pytest.raises(InputError, match="give here"):
+        run(load_study(tiny), Store(tmp_path / "store"), on=on)
+    with pytest.raises(InputError, match="give here"), connected(on):
+        pass
+
+
+def test_a_module_of_ones_own_stays_here():
+    module = torch.nn.Linear(2, 2)
+    with pytest.raises(InputError, match="is trained in this process"):
+        sharpen.NodeClassifier(module, on="ray").fit((np.eye(6), np.eye(6)), [0, 0, 0, 1, 1, 1])
+
+
+def test_a_parcel_holds_every_tensor_once_and_gives_the_same_dataset():
+    digits = sharpen.load_dataset("digits")
+    parcel = pack((digits, digits.graph.x))
+    assert len(parcel.rest) < 2000
+    assert (
+        parcel.nbytes < 1.1 * sum(t.numel() * t.element_size() for t in (digits.graph.x, digits.graph.edge_index)) + 2e4
+    )
+    for array in parcel.arrays:
+        array.flags.writeable = False
+    again, x = unpack(parcel)
+    assert again.graph.x is x
+    assert x.data_ptr() == parcel.arrays[0].ctypes.data  # the same memory, not a copy
+    assert again.graph.fingerprint == digits.graph.fingerprint
+    assert again.splits.paper == digits.splits.paper
+    trial = Trial(model="gcn", hidden=4, epochs=3, lam=0.5)
+    (one,), (other,) = (sharpen.train(each, [trial], device="cpu", progress=False) for each in (digits, again))
+    assert (one.val, one.test, one.best_epoch) == (other.val, other.test, other.best_epoch)
+
+
+def test_where_workers_would_idle_the_longest_populations_are_shared_out():
+    work = Work([load_study("main")], "paper", ["pubmed", "physics"], ["gat"])
+    costs = Costs("cuda", None, "tf32")
+    alone = work.populations(work.trials.values(), costs, Sizes(costs))
+    assert [len(population) for population in alone] == [205, 123]
+    shared = work.populations(work.trials.values(), costs, Sizes(costs), workers=8)
+    assert len(shared) == 8
+    assert {trial.id for population in shared for trial in population} == set(work.trials)
+    seconds = [costs.seconds(population) for population in shared]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] < costs.seconds(alone[-1]) / 4
+    assert all(len({trial.dataset for trial in population}) == 1 for population in shared)
+    # As workers take them up one by one, what is left for the others stays as large.
+    left = [trial for population in shared[1:] for trial in population]
+    assert len(work.populations(left, costs, Sizes(costs), workers=7)) == 7
+    quick = Work([load_study("main")], "paper", ["cora"], ["gcn"], max_epochs=1)
+    assert len(quick.populations(quick.trials.values(), costs, Sizes(costs), workers=8)) == 1
+
+
+def test_what_is_known_of_another_kind_of_device_does_not_count(tmp_path):
+    trial = Trial(model="gcn", dataset="cora").resolve("balanced-20-500-1000-seed123")
+    store = Store(tmp_path)
+    record = Record(trial, 0.8, 0.8, 3, "ok", seconds=1000.0, device="cpu", precision="float32")
+    store.add([replace(record, trial=replace(trial, seed=seed)) for seed in range(3)])
+    fresh, known = (Costs("cuda", None, "float32", frame) for frame in (None, store.frame()))
+    assert known.seconds([trial]) == fresh.seconds([trial])
+    assert Costs("cpu", None, "float32", store.frame()).seconds([trial]) == pytest.approx(1000, rel=0.01)
