@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,10 @@ import torch
 
 import sharpen
 from sharpen.cluster.connection import connected
-from sharpen.cluster.parcel import pack, unpack
 from sharpen.errors import InputError
 from sharpen.studies import load_study
-from sharpen.studies.cost import Costs
 from sharpen.studies.runner import run
 from sharpen.studies.store import Store
-from sharpen.studies.work import Sizes, Work
-from sharpen.trial import Record, Trial
 
 # Two nodes of a real cluster
 
@@ -154,51 +149,3 @@ def test_a_module_of_ones_own_stays_here():
     module = torch.nn.Linear(2, 2)
     with pytest.raises(InputError, match="is trained in this process"):
         sharpen.NodeClassifier(module, on="ray").fit((np.eye(6), np.eye(6)), [0, 0, 0, 1, 1, 1])
-
-
-def test_a_parcel_holds_every_tensor_once_and_gives_the_same_dataset():
-    digits = sharpen.load_dataset("digits")
-    parcel = pack((digits, digits.graph.x))
-    assert len(parcel.rest) < 2000
-    assert (
-        parcel.nbytes < 1.1 * sum(t.numel() * t.element_size() for t in (digits.graph.x, digits.graph.edge_index)) + 2e4
-    )
-    for array in parcel.arrays:
-        array.flags.writeable = False
-    again, x = unpack(parcel)
-    assert again.graph.x is x
-    assert x.data_ptr() == parcel.arrays[0].ctypes.data  # the same memory, not a copy
-    assert again.graph.fingerprint == digits.graph.fingerprint
-    assert again.splits.paper == digits.splits.paper
-    trial = Trial(model="gcn", hidden=4, epochs=3, lam=0.5)
-    (one,), (other,) = (sharpen.train(each, [trial], device="cpu", progress=False) for each in (digits, again))
-    assert (one.val, one.test, one.best_epoch) == (other.val, other.test, other.best_epoch)
-
-
-def test_where_workers_would_idle_the_longest_populations_are_shared_out():
-    work = Work([load_study("main")], "paper", ["pubmed", "physics"], ["gat"])
-    costs = Costs("cuda", None, "tf32")
-    alone = work.populations(work.trials.values(), costs, Sizes(costs))
-    assert [len(population) for population in alone] == [205, 123]
-    shared = work.populations(work.trials.values(), costs, Sizes(costs), workers=8)
-    assert len(shared) == 8
-    assert {trial.id for population in shared for trial in population} == set(work.trials)
-    seconds = [costs.seconds(population) for population in shared]
-    assert seconds == sorted(seconds)
-    assert seconds[-1] < costs.seconds(alone[-1]) / 4
-    assert all(len({trial.dataset for trial in population}) == 1 for population in shared)
-    # As workers take them up one by one, what is left for the others stays as large.
-    left = [trial for population in shared[1:] for trial in population]
-    assert len(work.populations(left, costs, Sizes(costs), workers=7)) == 7
-    quick = Work([load_study("main")], "paper", ["cora"], ["gcn"], max_epochs=1)
-    assert len(quick.populations(quick.trials.values(), costs, Sizes(costs), workers=8)) == 1
-
-
-def test_what_is_known_of_another_kind_of_device_does_not_count(tmp_path):
-    trial = Trial(model="gcn", dataset="cora").resolve("balanced-20-500-1000-seed123")
-    store = Store(tmp_path)
-    record = Record(trial, 0.8, 0.8, 3, "ok", seconds=1000.0, device="cpu", precision="float32")
-    store.add([replace(record, trial=replace(trial, seed=seed)) for seed in range(3)])
-    fresh, known = (Costs("cuda", None, "float32", frame) for frame in (None, store.frame()))
-    assert known.seconds([trial]) == fresh.seconds([trial])
-    assert Costs("cpu", None, "float32", store.frame()).seconds([trial]) == pytest.approx(1000, rel=0.01)

@@ -191,10 +191,7 @@ class Killer:
         self._cluster = cluster
         self.worker = self.machine = 0
 
-    def __enter__(self) -> "Killer":
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def rest(self) -> None:
         pass
 
     def update(self, under_way: Mapping[int, tuple[str, str, Report]]) -> None:

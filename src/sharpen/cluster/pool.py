@@ -66,19 +66,19 @@ class Pool:
     Args:
         device: ``cpu``, ``cuda``, or ``auto``: GPUs if the cluster has some.
         precision: As :func:`sharpen.train` takes it.
-        watch: Is told now and then what is under way: by number, the machine's name, what is trained, and how far it is.
+        view: Is told now and then, while the end of a population is waited for, what is under way.
     """
 
     def __init__(
         self,
         device: str = "auto",
         precision: str = "float32",
-        watch: Callable[[dict[int, tuple[str, str, Report]]], None] | None = None,
+        view: WorkersView | None = None,
     ) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        self._ray, self._watch, self._next_look = ray, watch, 0.0
+        self._ray, self._view, self._next_look = ray, view or WorkersView(show=False), 0.0
         self.kind = self._choose_kind(device)
         check_precision(precision, self.kind)
         self._options = {"device": self.kind, "precision": precision}
@@ -184,9 +184,12 @@ class Pool:
     def finish(self) -> tuple[int, Result]:
         """Waits until one of the populations is done, whichever is first."""
         done: list[Any] = []
-        while not done:
-            self._look()
-            done, _ = self._ray.wait(list(self._tasks), num_returns=1, timeout=_LOOK_SECONDS)
+        try:
+            while not done:
+                self._look()
+                done, _ = self._ray.wait(list(self._tasks), num_returns=1, timeout=_LOOK_SECONDS)
+        finally:
+            self._view.rest()
         task = self._tasks.pop(done[0])
         self._board.end.remote(task.number)
         return task.number, self._result(task)
@@ -217,7 +220,7 @@ class Pool:
         return {id_: f"{name}/{id_[:4]}" if name in several else name for id_, name in names.items()}
 
     def _look(self) -> None:
-        if self._watch is None or time.monotonic() < self._next_look:
+        if not self._view.visible or time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + _LOOK_SECONDS
         try:
@@ -225,7 +228,7 @@ class Pool:
         except self._ray.exceptions.RayError:  # nothing to see is no reason to end
             return
         labels, known = self.labels(), {task.number: task.what for task in self._tasks.values()}
-        self._watch(
+        self._view.update(
             {
                 report.number: (labels.get(report.node, report.node[:4]), known[report.number], report)
                 for report in reports
@@ -267,8 +270,8 @@ def pool_on(
         device, precision: As :class:`Pool` takes them.
         progress: Whether to draw a bar for every population under way, on a terminal.
     """
-    with connected(on, say), WorkersView(progress) as view:
-        pool = Pool(device, precision, view.update if view.visible else None)
+    with connected(on, say):
+        pool = Pool(device, precision, WorkersView(progress))
         try:
             yield pool
         finally:

@@ -2,61 +2,67 @@
 
 from __future__ import annotations
 
-import sys
+import time
 from collections.abc import Mapping
-from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
 from sharpen.cluster.task import Report
 
 
 class WorkersView:
-    """A bar for every population under way, drawn on standard error if that is a terminal.
+    """A bar for every population under way, drawn on standard error if that is a terminal, and only while somebody waits.
 
-    >>> report = Report(number=0, node="3fa2", pid=17, attempt=1, done=50, total=200)
-    >>> with WorkersView(show=False) as view:
-    ...     view.update({0: ("node-1", "cora gcn, 40 runs", report)})
-    ...     view.visible
+    >>> view = WorkersView(show=False)
+    >>> view.update({0: ("node-1", "cora gcn, 40 runs", Report(0, node="3fa2", pid=17, attempt=1, done=50, total=200))})
+    >>> view.rest()
+    >>> view.visible
     False
     """
 
     def __init__(self, show: bool = True) -> None:
-        console = Console(stderr=True)
-        self.visible = show and console.is_terminal
-        self._bars = Progress(
-            TextColumn("{task.fields[node]}"),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not self.visible,
-            transient=True,
-            # Lines that go to a file must not end up on the terminal.
-            redirect_stdout=sys.stdout.isatty(),
-        )
-        self._tasks: dict[int, tuple[TaskID, int]] = {}
-
-    def __enter__(self) -> WorkersView:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
+        self._console = Console(stderr=True)
+        self.visible = show and self._console.is_terminal
+        self._live: Live | None = None
+        self._began: dict[tuple[int, int], float] = {}
 
     def update(self, under_way: Mapping[int, tuple[str, str, Report]]) -> None:
         """Shows these and no others: by number, the machine's name, what is trained, and how far it is."""
-        for number, (task, attempt) in list(self._tasks.items()):
-            if number not in under_way or under_way[number][2].attempt != attempt:  # another worker began anew
-                self._bars.remove_task(task)
-                del self._tasks[number]
+        if not self.visible:
+            return
+        now = time.monotonic()
+        table = Table.grid(padding=(0, 1))
         for number, (node, what, report) in under_way.items():
-            if number not in self._tasks:
-                self._tasks[number] = (self._bars.add_task(what, total=1.0, node=node), report.attempt)
-            self._bars.update(self._tasks[number][0], completed=report.share)
+            # Another worker that takes it up begins anew.
+            elapsed = now - self._began.setdefault((number, report.attempt), now)
+            left = elapsed * (1 - report.share) / report.share if report.share else None
+            bar = ProgressBar(total=report.total, completed=report.done, width=40)
+            table.add_row(node, what, bar, f"{100 * report.share:3.0f} %", _clock(elapsed), "left", _clock(left))
+        if self._live is None:
+            # Lines of text are written when it has stopped, and where they go is no business of it.
+            self._live = Live(
+                console=self._console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            )
+            self._live.start()
+        self._live.update(table, refresh=True)
+
+    def rest(self) -> None:
+        """Clears the screen for lines of text, until the next update."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def _clock(seconds: float | None) -> str:
+    """A time as a clock shows it.
+
+    >>> _clock(3725.0), _clock(None)
+    ('1:02:05', '-:--:--')
+    """
+    if seconds is None:
+        return "-:--:--"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
