@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -149,3 +150,13 @@ def test_a_module_of_ones_own_stays_here():
     module = torch.nn.Linear(2, 2)
     with pytest.raises(InputError, match="is trained in this process"):
         sharpen.NodeClassifier(module, on="ray").fit((np.eye(6), np.eye(6)), [0, 0, 0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("on", ["ray", "ray://127.0.0.1:{port}"])
+def test_where_nobody_listens_is_named_at_once(tmp_path, tiny, monkeypatch, on):
+    pytest.importorskip("ray", reason="the package ray is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
+    with pytest.raises(InputError, match=f"cannot connect to the Ray cluster at (ray://)?127.0.0.1:{port}"):
+        run(load_study(tiny), Store(tmp_path / "store"), on=on.format(port=port))

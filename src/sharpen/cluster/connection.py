@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -47,6 +48,7 @@ def connected(on: str, say: Callable[[str], None] = lambda line: None) -> Iterat
     """
     check_place(on)
     address = on if on != "ray" else os.environ.get("RAY_ADDRESS", "")
+    address = "" if address == "local" else address  # Ray's word for a cluster of one's own
     variables = {} if address else _private_variables()
     with _environment(variables):
         ray = _import_ray()
@@ -72,20 +74,38 @@ def _import_ray() -> Any:
 
 @contextmanager
 def _joined(ray: Any, address: str) -> Iterator[None]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what goes wrong is said once, below
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:  # Ray raises many kinds, also plain RuntimeError and grpc's own
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(
-            f"cannot connect to the Ray cluster at {address} ({reason}); is it running, with the same versions of ray and "
-            "Python, and is its token in RAY_AUTH_TOKEN?"
-        ) from error
+    _check_listener(address)
+    for last in (False, True):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what goes wrong is said once, below
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            break
+        except Exception as error:  # Ray raises many kinds, also plain RuntimeError and grpc's own
+            # A client server starts a process of its own for every client, which now and then fails.
+            if last or not address.startswith("ray://"):
+                raise _unreachable(address, str(error).strip() or type(error).__name__) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_listener(address: str) -> None:
+    """Refuses an address at which nobody listens: Ray would try for a minute, and then end the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError as error:
+            raise _unreachable(address, error.strerror or str(error)) from None
+
+
+def _unreachable(address: str, reason: str) -> InputError:
+    return InputError(
+        f"cannot connect to the Ray cluster at {address} ({reason.splitlines()[0]}); is it running, with the same versions of "
+        "ray and Python, and is its token in RAY_AUTH_TOKEN?"
+    )
 
 
 @contextmanager
