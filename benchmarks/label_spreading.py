@@ -6,11 +6,13 @@
 
 All see the same labels (those of the split's training nodes) and are scored on its test nodes; the split's validation labels
 are given to nobody. `fit` draws its validation nodes from the training labels. Differences are paired on the splits. The peers
-have the settings of their documentation; `fit` has its defaults.
+have the settings of their documentation, `fit` has its defaults; beyond that, bags of words are scaled to unit length for the
+peers that read features, and PyG's LabelPropagation is run with a second α that suits digits better.
 """
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated
@@ -21,6 +23,7 @@ import scipy.sparse
 import torch
 import typer
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from torch_geometric.nn import LabelPropagation
 
@@ -30,7 +33,8 @@ from sharpen.fitting import search
 
 
 def dense(graph: Graph) -> np.ndarray:
-    return (graph.x.to_dense() if graph.is_sparse else graph.x).numpy()
+    """Features as scikit-learn likes them; sparse ones are bags of words, in which length says little."""
+    return normalize(graph.x.to_dense().numpy()) if graph.is_sparse else graph.x.numpy()
 
 
 def spread_over_features(graph: Graph, y: np.ndarray, budget: float) -> tuple[np.ndarray, str]:
@@ -54,12 +58,12 @@ def train_oneself(graph: Graph, y: np.ndarray, budget: float) -> tuple[np.ndarra
     return model.fit(dense(graph), y).predict(dense(graph)), ""
 
 
-def propagate(graph: Graph, y: np.ndarray, budget: float) -> tuple[np.ndarray, str]:
+def propagate(graph: Graph, y: np.ndarray, budget: float, alpha: float = 0.9) -> tuple[np.ndarray, str]:
     """PyG's LabelPropagation."""
     labels, adjacency = torch.from_numpy(y), graph.adjacency
     row = torch.repeat_interleave(torch.arange(graph.num_nodes), adjacency.degree().long())
     edge_index = torch.stack([adjacency.col.long(), row])
-    out = LabelPropagation(num_layers=50, alpha=0.9)(labels.clamp(min=0), edge_index, mask=labels >= 0)
+    out = LabelPropagation(num_layers=50, alpha=alpha)(labels.clamp(min=0), edge_index, mask=labels >= 0)
     return out.argmax(1).numpy(), ""
 
 
@@ -76,6 +80,7 @@ METHODS: dict[str, Callable[[Graph, np.ndarray, float], tuple[np.ndarray, str]]]
     "LabelSpreading, graph": spread_over_graph,
     "SelfTrainingClassifier": train_oneself,
     "LabelPropagation (PyG)": propagate,
+    "LabelPropagation, α = 0.95": partial(propagate, alpha=0.95),
 }
 
 
@@ -124,9 +129,9 @@ def main(
 
 def print_table(frame: pd.DataFrame) -> None:
     """Mean accuracies, and what fit gains on each method with its interval."""
-    print(f"{'dataset':9s} {'method':25s} {'accuracy':>8s} {'CPU s':>8s}   fit gains (95 % CI, paired)")
+    print(f"{'dataset':9s} {'method':27s} {'accuracy':>8s} {'CPU s':>8s}   fit gains (95 % CI, paired)")
     for (name, method), own in frame.groupby(["dataset", "method"], sort=False):
-        line = f"{name:9s} {method:25s} {100 * own['test'].mean():8.2f} {own['cpu_seconds'].mean():8.1f}"
+        line = f"{name:9s} {method:27s} {100 * own['test'].mean():8.2f} {own['cpu_seconds'].mean():8.1f}"
         if method != "fit":
             ours = frame[(frame["dataset"] == name) & (frame["method"] == "fit")]
             ours = ours.set_index("split").loc[own["split"]]

@@ -47,7 +47,7 @@ def largest(path: Path) -> None:
             traces = {name: fall + 0.02 * rng.random(EPOCHS) for name in TRACES}
             scores = 0.8 + 0.02 * rng.random(2)
             trial = Trial(dataset="largest", split="only", seed=seed, lam=lam, epochs=EPOCHS)
-            found.append(Record(trial, *scores, 300, "ok", 1.0, "cpu", "float32", {}, traces, logits))
+            found.append(Record(trial, *scores, 300, "ok", 1.0, "cpu", "float32", traces=traces, logits=logits))
         return found
 
     plain, sharp = runs(0.0), {lam: runs(lam) for lam in LAMS}

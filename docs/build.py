@@ -33,12 +33,14 @@ MENU: dict[str, list[str]] = {
     "": ["index"],
     "Guide": [
         "guide/own-graph",
+        "guide/fit",
         "guide/own-loop",
         "guide/compare",
         "studies",
         "guide/gpu",
         "guide/paper",
         "guide/looking",
+        "scale",
     ],
     "Reference": [
         "reference/sharpen",

@@ -1,5 +1,6 @@
 """NodeClassifier by scikit-learn's conventions, and what it saves."""
 
+import dataclasses
 import json
 import pickle
 import subprocess
@@ -16,6 +17,8 @@ from torch_geometric.nn.models import SGFormer
 
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
+from sharpen.fitting.members import Job, Member
+from sharpen.fitting.population import PopulationBackbone
 from sharpen.graph import Graph
 from tests.fitting.camps import two_camps
 
@@ -51,6 +54,7 @@ def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> N
     assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
     assert report["labels"] == {"left": 8, "right": 8}
     assert len(report["candidates"]) == 24  # each as it is, smoothed, and spread
+    assert report["runs"] == sum(c["members"] for c in report["candidates"]) / 3  # trained once
 
 
 def test_parameters_clone_and_pickle(fitted: NodeClassifier) -> None:
@@ -111,6 +115,18 @@ def test_one_run_decides_without_an_ensemble() -> None:
     unlabeled = one.predict_proba(two_camps())[16:]
     # It is as sure as the folds were found to be right, not as sure as it was trained to be.
     assert unlabeled.max(1).mean() == pytest.approx(one.report_["expected"]["after"]["accuracy"], abs=0.2)
+
+
+def test_if_the_one_run_diverges_the_folds_vote(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = PopulationBackbone.train
+
+    def diverging(self: PopulationBackbone, graph: Graph, jobs: list[Job]) -> list[Member]:
+        return [dataclasses.replace(m, ok=m.test.size > 0) for m in train(self, graph, jobs)]
+
+    monkeypatch.setattr(PopulationBackbone, "train", diverging)
+    one = NodeClassifier(model="gcn", lam=0.0, balance=0.0, ensemble=False, **SMALL).fit(two_camps())
+    assert len(one._fitted.jury.voters[0].weights) == one.report_["chosen"][0]["members"] > 1
+    assert any("the one run on all labels diverged" in note for note in one.report_["notes"])
 
 
 def test_save_and_load_in_a_new_process_to_the_last_bit(fitted: NodeClassifier, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The README's Python examples run as they stand, with fewer epochs."""
+"""The Python examples of the README and the guide run as they stand, with fewer epochs."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
 
 
-def examples() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+def examples(name: str = "README.md") -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def test_the_line_for_your_own_loop():

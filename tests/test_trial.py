@@ -75,3 +75,15 @@ def test_an_id_is_for_ever() -> None:
     """Stores name trials by it: this id may not change, whatever fields are added."""
     trial = Trial(model="gcn", dataset="cora", lam=0.25, seed=3).resolve("balanced-20-500-1000-seed123")
     assert trial.id == "e4cf0065d201ca574abf2947"
+
+
+def test_a_field_that_comes_later_is_none_by_default():
+    """Else the ids of all records and traces there are would change."""
+    assert {f.name for f in dataclasses.fields(Trial) if f.default is not None} == {
+        "model",
+        "lam",
+        "q",
+        "balance",
+        "sharpen_val",
+        "seed",
+    }

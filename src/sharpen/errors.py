@@ -1,4 +1,7 @@
-"""The one exception for mistakes a user can mend."""
+"""The one exception for mistakes a user can mend, and the nearest word to one that is misspelt."""
+
+import difflib
+from collections.abc import Iterable
 
 
 class InputError(ValueError):
@@ -11,3 +14,17 @@ class InputError(ValueError):
     Traceback (most recent call last):
     sharpen.errors.InputError: lam is nan; give a finite number such as 0.25
     """
+
+
+def did_you_mean(word: object, allowed: Iterable[str]) -> str:
+    """The part of a message that names the word which was probably meant; empty if none is near.
+
+    >>> did_you_mean("Amazon_Ratings", ["amazon-ratings", "cora"])
+    "did you mean 'amazon-ratings'? "
+    >>> did_you_mean("x", ["cora"])
+    ''
+    """
+    words, lower = list(allowed), str(word).lower()
+    near = difflib.get_close_matches(lower.replace("_", "-"), words, n=1, cutoff=0.5)
+    near = near or difflib.get_close_matches(lower, words, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}? " if near else ""

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
 from sharpen.cluster.connection import HERE
-from sharpen.cluster.pool import trainer_on
+from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import list_candidates
 from sharpen.fitting.evidence import check_metric
@@ -24,8 +24,7 @@ from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.fitting.saved import load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, search
-from sharpen.training import train
-from sharpen.trial import Record, Trial
+from sharpen.trial import Trial
 
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
 
@@ -58,6 +57,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         on: Where ``fit`` trains: ``here``; or ``ray`` or ``ray://HOST:PORT``, spread over the workers of a Ray cluster
             (:func:`sharpen.cluster.connection.connected`). Predictions are made here.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
+        batching: ``auto`` (in batches of clusters if the whole graph does not fit in memory; a line and a note say so), ``full``,
+            ``clusters``, ``neighbors``, or exactly, as ``clusters-64-4`` (:mod:`sharpen.batching`).
         seed: Of folds, first weights and dropout.
         progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
@@ -97,6 +98,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         q: float = 2.0,
         on: str = HERE,
         device: str = "auto",
+        batching: str = "auto",
         seed: int = 0,
         progress: Callable[[str], None] | None = None,
     ) -> None:
@@ -119,6 +121,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.q = q
         self.on = on
         self.device = device
+        self.batching = batching
         self.seed = seed
         self.progress = progress
 
@@ -135,6 +138,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             found = search(
                 backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
             )
+            if isinstance(backbone, PopulationBackbone) and backbone.note:
+                notes = [*notes, backbone.note]
             self._fitted: Fitted = conclude(
                 found,
                 data,
@@ -256,7 +261,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y has {len(known)} labels, but the graph has {num_nodes} nodes; give one for each node")
         return known
 
-    def _backbone(self, trainer: Callable[..., list[Record]] = train) -> Backbone:
+    def _backbone(self, trainer: Trainer = IN_THIS_PROCESS) -> Backbone:
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
         balanced = self.class_weight == "balanced"
@@ -268,5 +273,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(
                     f"on is {self.on!r}, but a module of your own is trained in this process; give on='here'"
                 )
+            if self.batching not in ("auto", "full"):
+                raise InputError(
+                    f"batching is {self.batching!r}, but a module of your own sees the whole graph; leave it at 'auto'"
+                )
             return ModuleBackbone(self.model, settings, device, balanced)
-        return PopulationBackbone(settings, device, balanced, progress=self.progress is not None, trainer=trainer)
+        return PopulationBackbone(
+            settings,
+            device,
+            balanced,
+            progress=self.progress is not None,
+            batching=self.batching,
+            tell=self.progress or (lambda text: None),
+            trainer=trainer,
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.batching import Batching
+from sharpen.errors import InputError, did_you_mean
 from sharpen.paper import setting
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Trial:
         balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded.
         sharpen_val: Whether validation nodes count among the sharpened; test-only sharpening leaves them out, normaliser kept.
         seed: Decides first weights and dropout (and, where λ is learned, what is held out), and nothing else does.
+        batching: If given, how the graph is cut into batches, such as ``clusters-64-4`` (:mod:`sharpen.batching`); an epoch is then
+            a pass over all batches. By default every step sees the whole graph.
 
     >>> Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123").hidden
     512
@@ -72,6 +74,7 @@ class Trial:
     balance: float = 0.0
     sharpen_val: bool = True
     seed: int = 0
+    batching: str | None = None
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, MODELS)
@@ -99,6 +102,13 @@ class Trial:
                     raise InputError(
                         f"{name} is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two"
                     )
+        if self.batching is not None:
+            object.__setattr__(self, "batching", Batching.parse(self.batching).name)
+            if self.lam_max is not None:
+                raise InputError(
+                    f"batching is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
+                    f"give one of the two"
+                )
         if self.q <= 0:
             raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
@@ -116,7 +126,8 @@ class Trial:
     def id(self) -> str:
         """A stable hash of the description.
 
-        What is left at ``None`` is no part of it, so that a field that a later version adds leaves older ids as they are.
+        What is left at ``None`` is no part of it. So a field that a later version adds is ``None`` by default, and ids of records
+        and traces stay as they are.
 
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
@@ -128,9 +139,7 @@ class Trial:
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        near = difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"{name} is {value!r}; {hint}Choose one of {', '.join(allowed)}")
+        raise InputError(f"{name} is {value!r}; {did_you_mean(value, allowed)}Choose one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)
@@ -142,13 +151,14 @@ class Record:
         val, test: Scores at the chosen epoch, as fractions; NaN if the run diverged.
         best_epoch: The first epoch (from 0) with the best validation score; −1 if the run diverged.
         status: ``ok`` or ``diverged``.
-        seconds: This trial's share of its population's time.
+        seconds: This trial's share of its population's training time.
         device, precision: What it ran on, and in which arithmetic.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores
             ``train`` and ``val`` of the evaluation after it; where λ is learned, the ``lam`` of the training step.
-        logits: Class scores of all nodes at the chosen epoch, [N, C].
+        logits: Class scores of all nodes at the chosen epoch, [N, C]; of trials with a batching only if weights were asked for.
         weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
+        members: How many trials were trained at once, this one among them.
     """
 
     trial: Trial
@@ -163,6 +173,7 @@ class Record:
     traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)
     weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    members: int = field(default=1, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:
@@ -180,4 +191,4 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     ]
     columns = [f.name for f in fields(Trial)] + list(scalars)
     # All of them None would be a column of no type at all.
-    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float})
+    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float, "batching": "string"})

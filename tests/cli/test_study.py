@@ -15,7 +15,10 @@ from typer.testing import CliRunner, Result
 
 import sharpen
 from sharpen.cli.app import app
+from sharpen.errors import InputError
+from sharpen.studies import load_study
 from sharpen.studies.store import Store
+from sharpen.studies.work import Work
 
 TINY = """\
 title: Tiny
@@ -54,6 +57,24 @@ def test_the_list_names_every_study():
     studies = json.loads(call("list", "--json").stdout)
     assert len(studies) == 12
     assert studies[0]["trials"] == {"paper": 9676, "paired": 42640}
+
+
+def test_the_list_counts_every_trial_once():
+    studies = json.loads(call("list", "--json").stdout)
+    for name, protocol in (("retune", "paper"), ("offset", "paper"), ("universal", "ablation")):
+        (counted,) = (each["trials"][protocol] for each in studies if each["name"] == name)
+        assert counted == len(Work([load_study(name)], protocol).trials)
+
+
+@pytest.mark.parametrize(("option", "value", "near"), [("protocol", "pared", "paired"), ("precision", "tf23", "tf32")])
+def test_status_names_what_it_does_not_know(tmp_path, option, value, near):
+    with pytest.raises(InputError, match=f"no {option} '{value}'; did you mean '{near}'"):
+        call("status", f"--{option}", value, "--store", tmp_path / "none", "--device", "cpu")
+
+
+def test_no_cell_left_names_those_that_there_are(tmp_path, tiny):
+    with pytest.raises(InputError, match="no cell is left to run; tiny has digits, wikics with gcn"):
+        call("run", tiny, "--models", "gat", "--store", tmp_path / "store", "--device", "cpu")
 
 
 def test_run_status_and_run_again(tmp_path, tiny):
@@ -95,6 +116,8 @@ def test_a_damaged_file_is_named_by_status_and_set_aside_by_run(tmp_path, tiny):
     assert f"cut off or damaged ({''.join(re.findall('damaged .(.*).: ', shown))}): {path}" in shown
     assert "notes.txt" in shown
     assert "0 / 6" in shown
+    for left in (store / "records").iterdir():  # a file that has just changed may still be on its way in
+        os.utime(left, (1, 1))
     result = call("run", tiny, "--store", store, "--device", "cpu")
     assert result.stdout.count("Not trusted, because ") == 2
     assert sorted(kept.name for kept in (store / "set-aside").iterdir()) == [

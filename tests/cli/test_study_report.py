@@ -44,11 +44,30 @@ def store(tmp_path: Path) -> Path:
         trials = {t.id: t for variant in cell.trials.values() for t in variant}.values()
         Store(tmp_path / "store").add(
             [
-                Record(t, score(t, bump, "val"), score(t, bump, "test"), 1, "ok", 0.5, "cpu", "float32", {"torch": "2"})
+                Record(
+                    t,
+                    score(t, bump, "val"),
+                    score(t, bump, "test"),
+                    1,
+                    "ok",
+                    0.5,
+                    "cpu",
+                    "float32",
+                    versions={"torch": "2"},
+                )
                 for t in trials
             ]
         )
     return tmp_path / "store"
+
+
+def test_a_data_folder_that_is_gone_does_not_keep_records_from_being_reported(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHARPEN_DATA", str(tmp_path / "gone"))
+    said = sharpen(
+        "report", "universal", str(tmp_path / "mine.yaml"), "--store", str(store), "--out", str(tmp_path / "o")
+    )
+    assert "mine-paired: tuned − baseline: of 1 cell," in said
+    assert "data not at hand" in (tmp_path / "o" / "universal-paper.md").read_text(encoding="utf-8")
 
 
 def test_a_study_of_ones_own_is_reported_under_the_protocol_that_has_records(store, tmp_path):

@@ -242,11 +242,23 @@ ARXIV = {
 }
 
 
-def write_arxiv(root: Path, members: dict[str, str]) -> None:
+def write_arxiv(root: Path, members: dict[str, str], name: str = "arxiv") -> None:
     (root / "ogb").mkdir(exist_ok=True)
-    with zipfile.ZipFile(root / "ogb/arxiv.zip", "w") as archive:
+    with zipfile.ZipFile(root / f"ogb/{name}.zip", "w") as archive:
         for member, text in members.items():
-            archive.writestr(f"arxiv/{member}", gzip.compress(text.encode()))
+            archive.writestr(f"{name}/{member}", gzip.compress(text.encode()))
+
+
+@pytest.mark.usefixtures("ogb_package")
+def test_ogb_reads_products_too(tmp_path):
+    members = {member.replace("split/time", "split/sales_ranking"): text for member, text in ARXIV.items()}
+    members.pop("mapping/labelidx2arxivcategeory.csv.gz")
+    categories = "label idx,product category\n0,Home & Kitchen\n1,\n"
+    write_arxiv(tmp_path, members | {"mapping/labelidx2productcategory.csv.gz": categories}, "products")
+    dataset = load_dataset("ogbn-products", tmp_path)
+    assert dataset.graph.class_names == ("Home & Kitchen", "class 1")
+    assert torch.equal(dataset.graph.edge_index, to_undirected(torch.tensor([[0, 1, 3], [1, 2, 0]])))
+    assert dataset.splits["given-0"].train.tolist() == [0, 3]
 
 
 @pytest.mark.usefixtures("ogb_package")

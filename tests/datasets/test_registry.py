@@ -24,6 +24,7 @@ NAMES = [
     "roman-empire",
     "minesweeper",
     "ogbn-arxiv",
+    "ogbn-products",
     "digits",
 ]
 

@@ -126,3 +126,16 @@ def test_nothing_but_diverged_runs() -> None:
 def test_no_records_are_named() -> None:
     with pytest.raises(InputError, match="no records"):
         compare_lams(records([0.8])[:0], {})
+
+
+def test_equal_totals_tie_however_they_are_distributed():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        hits = rng.integers(395, 425, 5)
+        moved = hits.copy()
+        i, j = rng.choice(5, 2, replace=False)
+        moved[i] += 3
+        moved[j] -= 3
+        plain, sharp = (pd.DataFrame({"val": [100 * float(h / 500) for h in counts]}) for counts in (hits, moved))
+        assert choose_by_validation({0.0: plain, 1.0: sharp}) == 0.0
+        assert choose_by_validation({1.0: plain, 0.0: sharp}) == 0.0

@@ -12,6 +12,7 @@ from scipy import stats
 
 from sharpen.errors import InputError
 from sharpen.evaluation import (
+    by_split,
     consistent_with,
     glass_delta,
     holm,
@@ -209,3 +210,13 @@ def test_a_key_given_twice_is_named() -> None:
         pair(a, b)
     with pytest.raises(InputError, match="frame_b has no column 'seed'"):
         pair(b, b[["split", "test"]])
+
+
+def test_the_runs_of_a_split_are_one_observation():
+    splits = ["s0", "s1", "s2"] * 2
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=6), rng.normal(size=6)
+    frame = pd.DataFrame({"split": splits, "a": a, "b": b}).groupby("split").mean()
+    assert [side.tolist() for side in by_split(splits, a, b)] == [pytest.approx(frame[name].tolist()) for name in "ab"]
+    for alone in (["s"] * 6, list("abcdef")):  # one split only, or one run each: nothing to average
+        assert by_split(alone, a, b)[0].tolist() == a.tolist()

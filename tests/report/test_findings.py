@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from sharpen.errors import InputError
-from sharpen.report.findings import CLAIMS, fill, findings_blocks
+from sharpen.report.findings import CLAIMS, claims, fill, findings_blocks
 from sharpen.studies import load_study
 from sharpen.studies.outcome import Outcome, outcome
 from sharpen.trial import Trial
@@ -69,6 +69,35 @@ def test_the_split_story_tells_a_split_from_an_effect(blocks):
     for paired in (one, draws):  # on the same splits nearly nothing is left of it
         assert abs(float(re.search(r"[−+]\d+\.\d\d", paired)[0].replace("−", "-"))) < 1
     assert "split of seed 42" in text
+
+
+def test_both_means_are_over_the_cells_that_were_published():
+    study = load_study("entropy-order")  # the paper gives no number for Minesweeper with SAGE
+    few = {"datasets": ["photo", "minesweeper"], "models": ["sage"]}
+
+    def get(name: str, protocol: str) -> Outcome:
+        own = load_study(name)
+        frame = records(own, protocol, lambda t: 7.0 * (t.dataset == "photo" and t.q == 1), **few)
+        return outcome(own, protocol, frame if name == study.name else frame[:0], **few)
+
+    row = next(line for line in claims(get).splitlines() if "shannon-0.25" in line and "paper" in line.split("|")[3])
+    _, _, _, _, cells, published_, ours, paper, *_ = (place.strip() for place in row.split("|"))
+    effect = get("entropy-order", "paper").cell("photo", "sage").effects[0]
+    assert (cells, published_) == ("2", "1")
+    assert float(ours) == pytest.approx(effect.difference.difference, abs=0.005)
+    assert float(paper.replace("−", "-")) == effect.published
+
+
+def test_a_claim_says_how_many_cells_diverged():
+    few = {"datasets": ["cora", "photo"], "models": ["gcn"]}
+
+    def get(name: str, protocol: str) -> Outcome:
+        own = load_study(name)
+        lost = lambda t: t.dataset == "cora" and t.seed == 1 and t.lam > 0  # noqa: E731
+        frame = records(own, protocol, diverged=lost, **few)
+        return outcome(own, protocol, frame if name == "universal" else frame[:0], **few)
+
+    assert "| 1 (1 more diverged) |" in next(line for line in claims(get).splitlines() if "ts-0.25 − baseline" in line)
 
 
 def test_baselines_are_judged_on_the_ten_graphs(blocks):

@@ -1,8 +1,11 @@
 """What a finished fit prints, from a summary written by hand."""
 
+import io
 from typing import Any
 
-from sharpen.report.fit import expectation, fit_lines
+from rich.console import Console
+
+from sharpen.report.fit import expectation, fit_lines, print_fit
 
 
 def account(accuracy: float) -> dict[str, Any]:
@@ -53,3 +56,28 @@ def test_the_expectation_names_its_interval_and_its_labels() -> None:
 
 def test_without_a_threshold_nothing_is_said_of_abstaining() -> None:
     assert not any("Abstaining" in line for line in fit_lines(SUMMARY | {"abstain": None}))
+
+
+def printed(*, terminal: bool, width: int = 80) -> str:
+    file = io.StringIO()
+    print_fit(SUMMARY, Console(file=file, force_terminal=terminal, width=width))
+    return file.getvalue()
+
+
+def test_in_a_file_it_is_plain_lines() -> None:
+    assert printed(terminal=False, width=20).splitlines() == fit_lines(SUMMARY)
+
+
+def test_on_a_terminal_it_is_a_table_that_fits_80_columns() -> None:
+    text = printed(terminal=True)
+    assert "\x1b" in text
+    assert "…" not in text
+    for word in (
+        "Expected ...",
+        "Used: plain GCN",
+        "The graph helps.",
+        "without the graph",
+        "0.200 → 0.050",
+        "Note: class 'c'",
+    ):
+        assert word in text

@@ -11,10 +11,12 @@ import pandas as pd
 import pytest
 
 from sharpen.paper import published
+from sharpen.report.page import Part, study_page
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
-from sharpen.report.study_text import agreement, gain_sentence, missing_lines
+from sharpen.report.study_text import agreement, band_sentences, gain_sentence, missing_lines
 from sharpen.report.tables import number, signed
 from sharpen.studies import load_study
+from sharpen.studies.curves import Curve, Point
 from sharpen.studies.outcome import outcome
 from tests.studies.fake import records, traces
 
@@ -78,8 +80,22 @@ def test_the_csv_holds_every_cell_with_all_numbers(told):
 
 def test_cells_are_counted_only_when_all_their_pairs_are_there(told):
     sentence = gain_sentence(told("universal"), "ts-0.25 - baseline")
-    assert "of 4 cells," in sentence
+    assert "of 3 cells," in sentence
+    assert "1 cell with diverged runs not counted (2 of 5 pairs)" in sentence
     assert "2 cells with part of the runs not counted" in sentence
+
+
+def test_n_is_told_as_runs_on_splits(told):
+    text = page(study_sheet(told("universal", "paired")))
+    assert "Squirrel<br>20 runs on 10 splits" in re.sub(r"[*_]", "", text)
+    assert "(n = 20)" in text  # Cora, a split each
+
+
+def test_the_range_of_lambda_is_the_unbroken_one_from_zero():
+    medians = {0.0: 0.0, 0.5: 1.0, 1.0: -1.0, 1.5: 2.0}
+    points = tuple(Point(lam, 80 + value, 1.0, 5, value, None, value) for lam, value in medians.items())
+    (line,) = band_sentences([Curve("cora", "gcn", "accuracy", points, 5)])
+    assert "at least 0 from λ = 0 to λ = 0.5, at 2 of 3 positive λ in all, and largest at λ = 1.5" in line
 
 
 def test_agreement_with_the_paper_is_counted_in_combined_deviations(told):
@@ -93,7 +109,7 @@ def test_agreement_with_the_paper_is_counted_in_combined_deviations(told):
 
 def test_time_is_the_sum_of_the_runs(told):
     sheet = study_sheet(told("universal"))
-    assert sheet.cost == "30.0 seconds on NVIDIA H200 (tf32, 60 runs)."
+    assert sheet.cost == "30 s on NVIDIA H200 (tf32, 60 runs)."
     assert "60 of 354" in page(sheet)
 
 
@@ -159,3 +175,51 @@ def test_latex_compiles_as_it_is(name, told, tmp_path: Path):
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull \\hbox" not in done.stdout
     assert "Float too large" not in done.stdout
+
+
+SIX = """\
+title: Six ablations
+datasets: [digits]
+models: [gcn]
+trial: {epochs: 3}
+variants:
+  plain: {lam: 0}
+  a: {lam: 0.25, q: 1}
+  b: {lam: 0.25, lam_labeled: 0}
+  c: {lam: 0.25, sharpen_val: false}
+  d: {lam: 0.25, lr: 0.02}
+  e: {lam: 0.25, dropout: 0.2}
+  f: {lam: 0.5}
+baseline: plain
+"""
+
+
+@pytest.mark.parametrize("compare", ["compare: ['* - plain']", "compare: [a - plain]", ""])
+def test_no_study_is_a_page_without_tables(tmp_path: Path, compare: str):
+    (tmp_path / "six.yaml").write_text(SIX + compare)
+    study = load_study(tmp_path / "six.yaml")
+    found = outcome(study, "paper", records(study, "paper"))
+    sheet = study_sheet(found)
+    text = page(sheet)
+    (cell,) = found.cells
+    for side in cell.sides.values():  # the score of every variant is in the page, whatever is compared
+        assert f"{number(side.mean)} ± {number(side.sd)}" in text
+    for contrast in study.compare:
+        assert f"{contrast.variant} − plain" in text
+        assert signed(cell.effect(contrast.name).difference.difference) in text
+    assert sheet_csv(sheet).count("digits,gcn") == (len(study.compare) or 7)
+    chapter = study_page([Part(study, found)], found.costs, "")
+    assert str(chapter.chapters).count("'kind': 'sheet'") >= 2
+
+
+def test_what_was_chosen_is_told_by_what_it_changes_and_not_by_its_name(tmp_path: Path):
+    text = SIX.replace("[digits]", "[cora]").replace("  f: {lam: 0.5}", "  weak: {lam: 0.1}\n  strong: {lam: 0.5}")
+    choices = "choose: {mine: [plain, weak, strong], any: [plain, a, strong]}\ncompare: [mine - plain, any - plain]"
+    (tmp_path / "own.yaml").write_text(text + choices)
+    study = load_study(tmp_path / "own.yaml")
+    found = outcome(study, "paper", records(study, "paper", lambda t: 20 * t.lam))
+    rows = list(csv.DictReader(io.StringIO(sheet_csv(study_sheet(found)))))
+    mine, other = rows
+    assert (float(mine["chosen_lam"]), float(mine["lambda_star"])) == (0.5, 1.35)  # only λ was to choose
+    assert (other["chosen_lam"], other["lambda_star"]) == ("", "")
+    assert "strong" in other.values()

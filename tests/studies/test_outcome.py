@@ -1,11 +1,14 @@
 """What an outcome says is what SciPy says of the same records, and what is missing has a reason."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from sharpen.paper import published
+from sharpen.report.study_text import gain_sentence
 from sharpen.studies import list_studies, load_study, plan
 from sharpen.studies.outcome import NO_DATA, Outcome, Side, costs, outcome
 from tests.studies.fake import bump, flat, records
@@ -108,6 +111,14 @@ def test_equal_validation_scores_change_nothing():
     assert effect.verdict == "unclear"
 
 
+def test_of_equals_the_one_that_changes_least_is_chosen():
+    study = load_study("lambda-curves")
+    study = replace(study, choose={"best": tuple(name for name in study.variants if name != "baseline")})
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+    frame = records(study, "paper", flat, **few).assign(val=0.8)
+    assert outcome(study, "paper", frame, **few).cell("cora", "gcn").sides["best"].variant in ("ts-0.05", "ts--0.05")
+
+
 def test_nothing_is_chosen_from_part_of_the_grid():
     study = load_study("main")
     frame = records(study, "paper", keep=lambda t: t.lam <= 1, datasets=["cora"], models=["gcn", "gat"])
@@ -132,12 +143,71 @@ def test_diverged_runs_leave_their_pairs_and_are_counted():
     found, frame = universal(diverged=lambda t: t.dataset == "cora" and t.lam == 0.25 and t.seed in (1, 3))
     cell = found.cell("cora", "gcn")
     effect = cell.effect(GAIN)
-    assert (effect.n, effect.planned, effect.complete) == (3, 5, True)
+    assert (effect.n, effect.planned, effect.finished, effect.diverged) == (3, 5, 5, 2)
     assert effect.reason == "diverged: 2 of 5"
+    # Survivors alone decide nothing, however clear they look.
+    assert (effect.complete, effect.verdict, effect.corrected_p) == (False, "unclear", None)
+    assert found.complete == 2
+    assert "2 cells with diverged runs not counted (4 of 10 pairs)" in gain_sentence(found, GAIN)
     assert (cell.sides["ts-0.25"].n, cell.sides["ts-0.25"].diverged, cell.sides["baseline"].n) == (3, 2, 5)
     plain, sharp = (scores(frame, "cora", "gcn", lam) for lam in (0.0, 0.25))
     kept = ~np.isnan(sharp)
     assert effect.difference.t_p == pytest.approx(stats.ttest_rel(sharp[kept], plain[kept]).pvalue)
+
+
+def test_pairs_of_two_precisions_do_not_count():
+    _, frame = universal()
+    frame.loc[(frame["dataset"] == "cora") & (frame["lam"] == 0) & (frame["seed"] == 1), "precision"] = "float64"
+    found = outcome(load_study("universal"), "paper", frame, datasets=["cora", "squirrel"], models=["gcn", "sage"])
+    effect = found.cell("cora", "gcn").effect(GAIN)
+    assert effect.reason == "1 of 5 pairs of different precision"
+    assert (effect.mixed, effect.complete, effect.verdict, effect.corrected_p) == (1, False, "unclear", None)
+    assert found.cell("squirrel", "gcn").effect(GAIN).complete
+    assert "2 cells with pairs of different precision not counted" in gain_sentence(found, GAIN)
+
+
+def test_seeds_on_one_split_are_not_independent():
+    found, frame = universal("paired")
+    cell = found.cell("squirrel", "gcn")
+    effect = cell.effect(GAIN)
+    rows = frame[(frame["dataset"] == "squirrel") & (frame["model"] == "gcn")]
+    plain, sharp = (100 * rows[rows["lam"] == lam].groupby("split")["test"].mean() for lam in (0.0, 0.25))
+    expected = stats.ttest_rel(sharp, plain)
+    interval = expected.confidence_interval(0.95)
+    assert (effect.n, effect.splits, effect.difference.n, cell.splits, effect.complete) == (20, 10, 10, 10, True)
+    assert effect.difference.t_p == pytest.approx(expected.pvalue)
+    assert effect.difference.t_interval == pytest.approx((interval.low, interval.high))
+    assert effect.difference.wilcoxon_p == pytest.approx(stats.wilcoxon(sharp, plain).pvalue)
+    assert effect.difference.wins + effect.difference.ties + effect.difference.losses == 10
+    assert found.cell("cora", "gcn").effect(GAIN).difference.n == 20  # a split each
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.01, "gain"), (-0.01, "loss"), (0.0, "unclear")])
+def test_differences_that_are_all_the_same_have_a_verdict(shift, verdict):
+    _, frame = universal()
+    levels = 0.8 + 0.01 * frame["seed"]
+    frame = frame.assign(test=levels + shift * (frame["lam"] > 0))
+    effect = outcome(load_study("universal"), "paper", frame).cell("cora", "gcn").effect(GAIN)
+    assert (effect.difference.t_interval, effect.verdict) == (None, verdict)
+
+
+def test_the_papers_own_number_of_runs_decides_how_sure_its_number_is():
+    study = load_study("main")
+    frame = records(study, "paper", flat, datasets=["photo"], models=["mlp", "gcn"])
+    found = outcome(study, "paper", frame, datasets=["photo"])
+    for model, runs in (("mlp", 5), ("gcn", 3)):  # the table of MLP settings says 5, the sweeps have 3
+        side = found.cell("photo", model).sides["baseline"]
+        ours = np.array(side.tests)
+        said = (side.published.mean, side.published.sd, runs)
+        welch = stats.ttest_ind_from_stats(ours.mean(), ours.std(ddof=1), 3, *said, equal_var=False)
+        assert side.consistency.t_p == pytest.approx(welch.pvalue)
+    study = load_study("meta-lambda")
+    frame = records(study, "paper", flat, datasets=["photo"], models=["gcn"])
+    cell = outcome(study, "paper", frame, datasets=["photo"]).cell("photo", "gcn")
+    effect, d = cell.effects[0], np.subtract(*(cell.sides[name].tests for name in ("meta", "ts-tuned")))
+    said = (effect.published, effect.published_sd, 5)
+    welch = stats.ttest_ind_from_stats(d.mean(), d.std(ddof=1), 3, *said, equal_var=False)
+    assert effect.consistency.t_p == pytest.approx(welch.pvalue)
 
 
 def test_a_cell_in_which_all_runs_diverged_says_so():

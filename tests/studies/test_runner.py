@@ -14,8 +14,9 @@ from sharpen.studies import runner as runner_module
 from sharpen.studies.cost import Costs
 from sharpen.studies.progress import progress
 from sharpen.studies.runner import run
-from sharpen.studies.store import Store
+from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import Sizes, Work
+from sharpen.training import trials as trials_module
 from sharpen.trial import Trial
 
 
@@ -40,6 +41,48 @@ def test_everything_is_trained_once_and_is_what_train_gives(tmp_path, tiny):
     assert (again.recorded, again.trained) == (24, 0)
     assert lines[-1].startswith("tiny (paper): 24 trials, 24 recorded, 0 to train in no populations")
     assert store.claims() == []
+
+
+def test_every_population_is_kept_when_it_is_trained(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(trials_module, "population_size", lambda *arguments: 3)  # as memory or cache would divide them
+    store, on_disk, real = Store(tmp_path / "store"), [], trials_module._train_population
+
+    def spy(*arguments):
+        on_disk.append(len(Store(tmp_path / "store").ids()))
+        return real(*arguments)
+
+    monkeypatch.setattr(trials_module, "_train_population", spy)
+    summary = run(load_study(tiny), store, device="cpu", models=["gcn"], max_members=12)
+    assert summary.trained == 12
+    assert on_disk == [0, 3, 6, 9]
+    assert set(store.frame()["members"]) == {3}
+
+
+def test_a_store_that_fails_ends_the_run_and_blames_no_cell(tmp_path, tiny, monkeypatch):
+    def full(*arguments, **options):
+        raise StoreError("cannot write to the store (No space left on device); free space")
+
+    monkeypatch.setattr(Store, "add", full)
+    with pytest.raises(StoreError, match="No space left"):
+        run(load_study(tiny), Store(tmp_path / "store"), device="cpu")
+    assert Store(tmp_path / "store").claims() == []
+
+
+def test_a_store_that_cannot_be_written_is_said_before_training(tmp_path, tiny, monkeypatch):
+    (tmp_path / "records").write_text("in the way")
+    monkeypatch.setattr(runner_module, "train", lambda *arguments, **options: pytest.fail("trained"))
+    with pytest.raises(StoreError, match="cannot write"):
+        run(load_study(tiny), Store(tmp_path), device="cpu")
+
+
+def test_records_of_another_precision_are_accepted_and_said(tmp_path, tiny):
+    study, store, lines = load_study(tiny), Store(tmp_path / "store"), []
+    run(study, store, device="cpu", models=["mlp"], precision="float64")
+    summary = run(study, store, device="cpu", say=lines.append)
+    assert (summary.recorded, summary.trained) == (12, 12)
+    assert [line for line in lines if "float64" in line] == [
+        "12 of the records are of float64 and count as they are; the report leaves pairs of two precisions out."
+    ]
 
 
 def test_studies_share_what_they_have_in_common(tmp_path, tiny):
@@ -204,6 +247,7 @@ def test_past_records_make_estimates_better(tmp_path):
     slow = sharpen.Record(trial, 0.8, 0.8, 3, "ok", seconds=10.0, device="slow card", precision="tf32")
     fresh = Costs("cuda", "slow card", "tf32")
     store = Store(tmp_path)
+    slow = replace(slow, members=100)
     store.add([replace(slow, trial=replace(trial, seed=seed)) for seed in range(100)])
     known = Costs("cuda", "slow card", "tf32", store.frame())
     assert known.seconds([trial] * 100) == pytest.approx(1000, rel=0.01)

@@ -1,5 +1,6 @@
 """The store: what is added is there, whole, once; what cannot be trusted is named and set aside."""
 
+import errno
 import json
 import os
 import re
@@ -20,7 +21,7 @@ import sharpen
 from sharpen.errors import InputError
 from sharpen.revision import PACKAGE, revision, tree_hash
 from sharpen.studies import claims, store
-from sharpen.studies.store import Store
+from sharpen.studies.store import Store, StoreError
 from sharpen.trial import Record, Trial, to_frame
 
 
@@ -39,6 +40,7 @@ def records(count: int, first: int = 0, **fields: object) -> list[Record]:
             seconds=0.5,
             device="cpu",
             precision="float32",
+            members=count,
             versions={"torch": "2"},
             traces={"loss": np.linspace(1, 0, 5, dtype=np.float32), "val": np.full(3, trial.seed, dtype=np.float32)},
         )
@@ -131,6 +133,12 @@ def test_records_of_two_cells_are_not_one_population(tmp_path):
         Store(tmp_path).add(records(1) + records(1, model="gat"))
 
 
+def settle(path: Path) -> None:
+    """Makes a file older than one that may still be on its way in."""
+    then = time.time() - store.SETTLED_SECONDS - 1
+    os.utime(path, (then, then))
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
@@ -159,11 +167,6 @@ def drop(path: Path) -> None:
     pq.write_table(pq.read_table(path).drop_columns(["val"]), path)
 
 
-def more(path: Path) -> None:
-    table = pq.read_table(path)
-    pq.write_table(table.append_column("mystery", pa.array([1] * len(table))), path)
-
-
 def text(path: Path) -> None:
     path.rename(path.with_name("notes.txt"))
 
@@ -183,7 +186,6 @@ def wrong_type(path: Path) -> None:
         (rename, "does not hold the trials that its name says"),
         (foreign, "does not hold records"),
         (drop, "without val"),
-        (more, "with mystery"),
         (text, "not a Parquet file"),
         (wrong_type, "its values are not those of records"),
     ],
@@ -199,6 +201,10 @@ def test_what_cannot_be_trusted_is_named_set_aside_and_kept(tmp_path, damage, re
     (problem,) = kept.problems()
     assert reason in problem.reason
     assert problem.path == damaged
+    (young,) = kept.set_aside()
+    assert young.path == damaged
+    assert damaged.exists()
+    settle(damaged)
     (moved,) = kept.set_aside()
     assert moved.path.parent == tmp_path / "set-aside"
     assert moved.path.read_bytes() == content
@@ -212,6 +218,7 @@ def test_two_untrusted_files_of_one_name_are_both_kept(tmp_path):
     for _ in range(2):
         kept.add(records(2))
         cut(only_file(tmp_path))
+        settle(only_file(tmp_path))
         kept.set_aside()
     assert len(list((tmp_path / "set-aside").iterdir())) == 2
 
@@ -221,6 +228,7 @@ def test_without_permission_problems_are_only_reported(tmp_path, monkeypatch):
     kept.add(records(2))
     path = only_file(tmp_path)
     cut(path)
+    settle(path)
 
     def forbidden(*paths: Path) -> None:
         raise PermissionError(13, "Permission denied")
@@ -242,17 +250,14 @@ def test_a_file_that_ends_anywhere_too_early_is_never_trusted(tmp_path):
         assert len(Store(tmp_path).problems()) == 1
 
 
-def test_a_file_from_before_a_field_existed_keeps_its_trials(tmp_path):
+def test_a_file_from_before_a_field_existed_keeps_its_trials_and_traces(tmp_path):
     kept, some = Store(tmp_path), records(2)
-    kept.add(some)
-    table = pq.read_table(only_file(tmp_path)).drop_columns(["lam_max"])
-    # The ids of a version that had no such field.
-    old = pa.array(["0" * 24, "1" * 24])
-    table = table.set_column(0, "id", old)
-    only_file(tmp_path).unlink()
-    pq.write_table(table, tmp_path / "records" / f"toy-gcn-{store._key(old.to_pylist())}.parquet")
+    kept.add(some, keep_traces=True)
+    path = only_file(tmp_path)
+    pq.write_table(pq.read_table(path).drop_columns(["lam_max"]), path)
     assert Store(tmp_path).problems() == []
-    assert Store(tmp_path).ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).ids() == Store(tmp_path).traced_ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).frame()["lam_max"].isna().all()
 
 
 def test_what_a_killed_writer_left_is_swept_once_it_is_old(tmp_path):
@@ -336,10 +341,14 @@ def test_the_claim_of_a_dead_process_does_not_count(tmp_path):
     assert claims.claim(tmp_path, "k", ["b"]) is not None
 
 
+def elsewhere(path: Path) -> None:
+    """Makes a claim one of another machine."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "elsewhere"}))
+
+
 def test_on_another_machine_the_lease_decides(tmp_path):
     path = claim_of_a_dead_process(tmp_path, ["a", "b"])
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"host": "elsewhere"}))
+    elsewhere(path)
     assert claims.claim(tmp_path, "other", ["b"]) is None
     long_ago = time.time() - claims.LEASE_SECONDS - 1
     os.utime(path, (long_ago, long_ago))
@@ -402,12 +411,76 @@ def test_a_claim_is_touched_while_it_is_kept(tmp_path, monkeypatch):
 def test_a_claim_that_was_taken_over_is_left_to_its_new_owner(tmp_path):
     mine = claims.claim(tmp_path, "k", ["a"])
     assert mine is not None
+    elsewhere(mine.path)
     long_ago = time.time() - claims.LEASE_SECONDS - 1
-    os.utime(mine.path, (long_ago, long_ago))  # as if this machine had slept
+    os.utime(mine.path, (long_ago, long_ago))  # as if this machine had slept, and another one looks
     theirs = claims.claim(tmp_path, "k", ["a"])
     assert theirs is not None
     mine.release()
     assert [claim.token for claim in claims.claims(tmp_path)] == [theirs.token]
+
+
+def test_on_this_machine_the_process_alone_decides(tmp_path):
+    mine = claims.claim(tmp_path, "k", ["a"])
+    assert mine is not None
+    os.utime(mine.path, (1, 1))  # its clock was set, or it slept
+    assert claims.claim(tmp_path, "other", ["a"]) is None
+    assert len(claims.claims(tmp_path)) == 1
+
+
+def test_a_read_that_fails_deletes_no_claim(tmp_path, monkeypatch):
+    kept, trials = Store(tmp_path), [record.trial for record in records(2)]
+    mine = kept.claim(trials[:1])
+    assert mine is not None
+    real = Path.read_text
+
+    def stale(path: Path, *arguments, **options) -> str:
+        if path.suffix == ".json":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return real(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", stale)
+        with pytest.raises(InputError, match="Stale file handle"):
+            kept.claim(trials[1:])
+    assert mine.path.exists()
+    assert kept.claim(trials[1:]) is not None
+
+
+def test_a_touch_that_fails_does_not_stop_the_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.01)
+    mine = claims.claim(tmp_path, "k", ["a"])
+    assert mine is not None
+    real, touches = os.utime, []
+
+    def failing_once(*arguments: object) -> None:
+        touches.append(arguments)
+        if len(touches) == 1:
+            raise OSError(errno.EIO, "Input/output error")
+        real(*arguments)
+
+    monkeypatch.setattr(claims.os, "utime", failing_once)
+    with mine.kept():
+        deadline = time.monotonic() + 20
+        while len(touches) < 3 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert len(touches) >= 3
+
+
+def test_the_lease_is_told_by_the_clock_of_the_file_system(tmp_path, monkeypatch):
+    path = claim_of_a_dead_process(tmp_path, ["a"])
+    elsewhere(path)
+    monkeypatch.setattr(claims.time, "time", lambda: path.stat().st_mtime + 1e6)  # this machine's clock is days ahead
+    assert len(claims.claims(tmp_path)) == 1
+    assert claims.claim(tmp_path, "other", ["a"]) is None
+
+
+def test_two_containers_of_one_name_are_two_machines(tmp_path, monkeypatch):
+    mine = claims.claim(tmp_path, "k", ["a"])
+    assert mine is not None
+    monkeypatch.setattr(claims, "this_host", lambda: f"{mine.host} pid:[1]")
+    monkeypatch.setattr(claims, "_alive", lambda pid, start: False)  # in here the number is another process, or none
+    assert len(claims.claims(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"ids": 3}'])
@@ -423,9 +496,124 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path):
         Store(tmp_path / "file").claim([record.trial for record in records(1)])
 
 
-def test_a_file_in_the_way_that_nobody_trusts_is_said(tmp_path):
+def test_traces_always_belong_to_the_record_beside_them(tmp_path):
+    """As after a kill between records and traces, when the trials are trained again on another device."""
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    again = [
+        replace(record, val=0.9, device="other", traces={"loss": np.full(2, 7, dtype=np.float32)}) for record in first
+    ]
+    time.sleep(0.002)  # created counts milliseconds
+    kept.add(again, keep_traces=True)
+    fresh = Store(tmp_path)
+    assert fresh.traced_ids() == fresh.ids() == {record.trial.id for record in first}
+    assert fresh.frame()["val"].tolist() == [0.9, 0.9]  # the run that was traced
+    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {7}
+    before = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
+    kept.add(again, keep_traces=True)
+    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == before
+    for path in (tmp_path / "records").iterdir():  # traces whose run nobody recorded are of no use
+        if pq.read_table(path)["val"][0].as_py() == 0.9:
+            path.unlink()
+    assert Store(tmp_path).traced_ids() == set()
+    assert Store(tmp_path).traces(kept.ids()) == {}
+
+
+def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(2), keep_traces=True)
+    (path,) = (tmp_path / "traces").iterdir()
+    pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
+    assert Store(tmp_path).problems() == []
+    assert len(Store(tmp_path).traces(kept.ids())) == 2
+
+
+def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):
+    (tmp_path / "records").write_text("in the way")
+    for attempt in (Store(tmp_path).check_writable, lambda: Store(tmp_path).add(records(1))):
+        with pytest.raises(StoreError, match=r"cannot write to the store .* \(File exists\)"):
+            attempt()
+
+
+@pytest.mark.parametrize("fields", [{"seed": 2**40}, {"dataset": "my/graph"}, {"dataset": "../.hidden λ?"}])
+def test_seeds_and_names_may_be_anything(tmp_path, fields):
+    (record,) = records(1)
+    record = replace(record, trial=replace(record.trial, **fields))
+    kept = Store(tmp_path / "store")
+    kept.add([record], keep_traces=True)
+    assert kept.ids() == kept.traced_ids() == {record.trial.id}
+    for name, value in fields.items():
+        assert kept.frame()[name].tolist() == [value]
+    assert {path.name for path in tmp_path.iterdir()} == {"store"}
+
+
+def test_a_kill_between_records_and_traces_leaves_records_without_traces(tmp_path, monkeypatch):
+    kept, some = Store(tmp_path), records(2)
+    real = Store._write
+
+    def killed(self, part, *arguments):
+        if part == "traces":
+            raise KeyboardInterrupt
+        real(self, part, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            kept.add(some, keep_traces=True)
+    assert (len(kept.ids()), kept.traced_ids()) == (2, set())
+    kept.add(some, keep_traces=True)
+    assert kept.traced_ids() == kept.ids()
+
+
+def test_a_file_in_the_way_that_nobody_trusts_does_not_cost_the_records(tmp_path):
     kept, some = Store(tmp_path), records(2)
     kept.add(some)
     cut(only_file(tmp_path))
-    with pytest.raises(InputError, match="in the way"):
-        kept.add(some)
+    kept.add(some)
+    assert kept.ids() == {record.trial.id for record in some}
+    assert len(kept.problems()) == 1
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.ESTALE, errno.EIO, errno.EMFILE])
+def test_a_read_that_fails_moves_nothing(tmp_path, monkeypatch, code):
+    Store(tmp_path).add(records(3))
+    settle(only_file(tmp_path))
+    before = only_file(tmp_path)
+
+    def failing(path: Path) -> bytes:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", failing)
+        kept = Store(tmp_path)
+        with pytest.raises(InputError, match=f"{os.strerror(code)}.*nothing was moved"):
+            kept.set_aside()
+    assert only_file(tmp_path) == before
+    assert len(kept.ids()) == 3  # nor is the failure remembered
+
+
+def test_a_column_of_a_later_version_is_left_out_and_its_file_stays(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(2))
+    path = only_file(tmp_path)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("mystery", pa.array([1] * len(table))), path)
+    settle(path)
+    (problem,) = kept.set_aside()
+    assert problem.line.startswith("Read in part, because another version wrote it (mystery")
+    assert problem.path == path
+    assert len(kept.ids()) == 2
+    assert "mystery" not in kept.frame()
+
+
+def test_a_file_that_is_still_being_copied_is_left_until_it_is_whole(tmp_path):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here.add(records(2))
+    there.add(records(2, first=10))
+    source = only_file(tmp_path / "here")
+    target = tmp_path / "there" / "records" / source.name
+    content = source.read_bytes()
+    target.write_bytes(content[: len(content) // 2])
+    assert there.set_aside()[0].path == target
+    target.write_bytes(content)
+    assert len(there.ids()) == 4

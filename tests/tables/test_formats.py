@@ -210,3 +210,7 @@ def test_weights_reach_the_graph_whatever_their_unit(tmp_path: Path) -> None:
     assert graphs[0].edge_index.tolist() == [[0, 1], [1, 2]]
     assert graphs[0].edge_weight.tolist() == [0.5, 2.5]  # of the mean; an edge given twice has both its weights
     assert graphs[0].fingerprint == graphs[1].fingerprint
+    (tmp_path / "edges.csv").write_text("source,target,weight\na,b,1e308\nb,c,1.5e308\nc,a,5e-324\n")
+    extreme = to_graph(read_nodes_and_edges(tmp_path / "nodes.csv", tmp_path / "edges.csv"), np.eye(3), ["x", "y"])
+    assert extreme.edge_weight.tolist() == pytest.approx([1.2, 1.8, 0])
+    assert (extreme.edge_weight > 0).all()

@@ -12,6 +12,7 @@ from sharpen.cli.datasets import datasets
 from sharpen.cli.evaluate import evaluate
 from sharpen.cli.fit import fit
 from sharpen.cli.predict import predict
+from sharpen.cli.recipe import recipe
 from sharpen.cli.study import study
 from sharpen.errors import InputError
 
@@ -23,6 +24,7 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(bench)
 app.add_typer(study, name="study")
+app.add_typer(recipe, name="recipe")
 
 
 def _print_version(wanted: bool) -> None:

@@ -68,7 +68,7 @@ def bench(
             timings.append(t)
             console.print(
                 f"{t.dataset + ' ' + t.model:<22}{t.members:>8}{1e3 * t.plain:>10.2f}{1e3 * t.population:>10.3f}{t.ratio:>8.1f}"
-                f"{100 * t.floor_share:>7.0f}%{t.plain_memory / 1e9:>10.2f}{t.population_memory / 1e9:>9.2f}",
+                f"{100 * t.floor_share:>7.0f}%{_gigabytes(t.plain_memory):>10}{_gigabytes(t.population_memory):>9}",
                 soft_wrap=True,
             )
             if file:
@@ -83,6 +83,11 @@ def bench(
         )
     if file:
         file.close()
+
+
+def _gigabytes(peak: int) -> str:
+    """A GPU's peak memory; on a CPU the two sides share a process, and nobody knows."""
+    return f"{peak / 1e9:.2f}" if peak else "-"
 
 
 def script() -> None:

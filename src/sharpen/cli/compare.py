@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ import typer
 from rich.console import Console
 
 from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
+from sharpen.cli.options import Batching
 from sharpen.cli.outputs import output_folder, write_together
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
@@ -59,6 +61,7 @@ def compare(
     precision: Annotated[
         str, typer.Option(help="float32, tf32 (on GPUs), float64.", autocompletion=offer(*PRECISIONS))
     ] = "float32",
+    batching: Batching = "auto",
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
@@ -98,14 +101,24 @@ def compare(
 
     With --lam auto, λ is the one with the best mean validation score over all
     pairs; test scores have no part in it.
+
+    A graph that does not fit in memory at once is taken in batches. Such runs
+    keep checkpoints in the output folder: the same command goes on where it was
+    stopped. `torchrun --nproc_per_node 4 -m sharpen compare ...` shares the
+    batches among four processes.
     """
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
+    import torch
+
     from sharpen.datasets import load_dataset
     from sharpen.evaluation import compare_lams
     from sharpen.report import headline, print_comparison
     from sharpen.report.page import comparison_page, write_page
     from sharpen.training import train
     from sharpen.training.device import resolve_device
+    from sharpen.training.memory import choose_batching
+    from sharpen.training.ranks import joined
+    from sharpen.training.trials import network_of, resolve
 
     resolve_device(device)  # before anything that takes time
     plain = Trial(
@@ -130,18 +143,30 @@ def compare(
     loaded = load_dataset(dataset, data)
     pairs, notes = plan_pairs(loaded, wanted, seeds)
     folder = out or Path("sharpen-out") / f"compare-{loaded.name}-{model}"
-    variants = [plain, *(replace(sharp, lam=value) for value in lams)]
-    trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
-    start = time.perf_counter()
-    try:
-        with output_folder(folder):
-            if not quiet and not as_json:
-                what = f"{len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ"
-                typer.echo(f"Training {what} ...", err=True)
-            records = train(loaded, trials, device=device, precision=precision, progress=not quiet and not as_json)
-    except KeyboardInterrupt:
-        typer.echo(f"Interrupted: nothing was written to {folder}.", err=True)
-        raise typer.Exit(130) from None
+    with joined(device) as (ranks, device):
+        talks = ranks.writes and not quiet and not as_json
+        network, where = network_of(loaded.graph, resolve(plain, loaded)), resolve_device(device)
+        dtype = torch.float64 if precision == "float64" else torch.float32
+        cut, note = choose_batching(batching, network, loaded.graph, where, dtype, ranks.world)
+        notes += [f"{note[0].upper()}{note[1:]}."] if note else []
+        variants = [replace(each, batching=cut) for each in (plain, *(replace(sharp, lam=value) for value in lams))]
+        trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
+        start = time.perf_counter()
+        try:
+            with output_folder(folder):
+                if talks:
+                    what = f"{len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ"
+                    typer.echo(f"Training {what} ...", err=True)
+                    if note:
+                        typer.echo(note, err=True)
+                kept = folder / "checkpoints"
+                records = train(loaded, trials, device=device, precision=precision, progress=talks, checkpoints=kept)
+        except KeyboardInterrupt:
+            rest = "the same command goes on from its checkpoints" if cut else f"nothing was written to {folder}"
+            typer.echo(f"Interrupted: {rest}.", err=True)
+            raise typer.Exit(130) from None
+    if not ranks.writes:
+        return
     seconds = time.perf_counter() - start
 
     frame = to_frame(records)
@@ -175,6 +200,7 @@ def compare(
         shown = comparison_page(comparison, loaded, plain_records, by_lam, result=result)
         files["page.html"] = partial(write_page, shown)
     write_together(folder, files)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     if as_json:
         typer.echo(text)
     elif quiet:

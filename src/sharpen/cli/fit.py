@@ -1,6 +1,7 @@
 """``sharpen fit``: two files in; labels, their confidence, and a model out."""
 
 import json
+import os
 import shlex
 import sys
 import time
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from sharpen.cli.compare import parse_lams
 from sharpen.cli.completion import METRICS, offer
 from sharpen.cli.options import (
     Abstain,
+    Batching,
     Device,
     EdgesFile,
     EveryClass,
@@ -28,6 +31,7 @@ from sharpen.cli.options import (
     check_abstain,
     of_columns,
 )
+from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
@@ -83,6 +87,7 @@ def fit(
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
     on: On = "here",
     device: Device = "auto",
+    batching: Batching = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
@@ -98,7 +103,7 @@ def fit(
     from sharpen.cluster.connection import HERE, check_place
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
-    from sharpen.report.fit import expectation, fit_lines
+    from sharpen.report.fit import expectation, print_fit
     from sharpen.report.page import fit_page, write_page
     from sharpen.tables import (
         Columns,
@@ -116,6 +121,8 @@ def fit(
         if not (quiet or as_json):
             typer.echo(text, err=True)
 
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("fit searches in one process; start it without torchrun, which compare and recipes can use")
     check_place(on)
     if on == HERE:
         resolve_device(device)
@@ -137,6 +144,7 @@ def fit(
         epochs=epochs,
         on=on,
         device=device,
+        batching=batching,
         seed=seed,
         progress=None if quiet or as_json else tell,
     )
@@ -196,8 +204,7 @@ def fit(
     if as_json:
         typer.echo(text)
         return
-    for line in fit_lines(summary):
-        typer.echo(line)
+    print_fit(summary, Console(highlight=False))
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
     if page:
         typer.echo(f"To look at it, open {folder / 'page.html'}")

@@ -32,6 +32,12 @@ On = Annotated[
         autocompletion=offer("here", "ray"),
     ),
 ]
+Batching = Annotated[
+    str,
+    typer.Option(
+        help="auto (in batches if the whole graph does not fit in memory), full, clusters, neighbors; or exactly, as clusters-64-4."
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))]
 
 

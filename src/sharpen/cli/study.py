@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import signal
@@ -19,16 +20,14 @@ from rich.console import Console
 from rich.table import Table
 
 from sharpen.cli.options import On
-from sharpen.cli.study_report import report
+from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, list_studies, load_study, runs
-from sharpen.studies.protocol import covers
+from sharpen.studies.protocol import covers, one_of
 
 if TYPE_CHECKING:
     from sharpen.studies.progress import CellProgress
     from sharpen.studies.runner import Summary
-
-STORE = Path("sharpen-out") / "store"
 
 study = typer.Typer(
     no_args_is_help=True, help="The paper's tables and figures, and your own studies: runs that resume."
@@ -123,7 +122,7 @@ def run(
             say=typer.echo,
             progress=True,
         )
-    _conclude(summary, store)
+    _conclude(summary, store, studies)
 
 
 @study.command()
@@ -151,13 +150,15 @@ def status(
     Reads only. The time is estimated from past records of the same cells where
     there are some, else from measurements of similar ones.
     """
+    one_of("protocol", protocol, PROTOCOLS)
     all_studies = [each for each in list_studies() if each.reads is None and protocol in each.protocols]
     studies = _studies(names) if names else all_studies
     from sharpen.studies.cost import Costs
     from sharpen.studies.progress import progress
     from sharpen.studies.store import Store
-    from sharpen.training.device import describe_device, resolve_device
+    from sharpen.training.device import PRECISIONS, describe_device, resolve_device
 
+    one_of("precision", precision, PRECISIONS)
     where, kept = resolve_device(device), Store(store)
     costs = Costs(where.type, describe_device(where), precision, kept.frame())
     found = {
@@ -187,7 +188,7 @@ def status(
     if not names:
         typer.echo(f"\nRecords in {store}, protocol {protocol}; times for {describe_device(where)}, {precision}.")
     for problem in problems:
-        typer.echo(f"Not trusted, because {problem.reason}: {problem.path}")
+        typer.echo(problem.line)
 
 
 def _studies(names: Sequence[str]) -> list[Study]:
@@ -234,7 +235,7 @@ def _this_command() -> str:
     return shlex.join([*started, *sys.argv[1:]])
 
 
-def _conclude(summary: Summary, store: Path) -> None:
+def _conclude(summary: Summary, store: Path, studies: Sequence[Study]) -> None:
     """Says what was done and what was not, and ends with the exit code for it."""
     for reason in dict.fromkeys(summary.skipped.values()):
         cells = [str(cell) for cell, why in summary.skipped.items() if why == reason]
@@ -248,16 +249,20 @@ def _conclude(summary: Summary, store: Path) -> None:
     if summary.ended == "interrupted":
         raise typer.Exit(130)
     if not summary.trained + summary.recorded + summary.elsewhere + summary.left:
-        raise InputError(
-            "nothing could be run; the lines above say why" if summary.skipped else "no cell is left to run"
-        )
+        if summary.skipped:
+            raise InputError("nothing could be run; the lines above say why")
+        cells = [f"{each.name} has {', '.join(each.datasets)} with {', '.join(each.models)}" for each in studies]
+        raise InputError(f"no cell is left to run; {'; '.join(cells)}")
 
 
 def _trials(each: Study, protocol: str) -> int:
-    """How many trials a study has under a protocol, counted without making them."""
-    datasets = [dataset for dataset in each.datasets if covers(protocol, dataset)]
-    cells = [dataset for dataset in datasets for model in each.models if (dataset, model) not in each.skip]
-    return len(each.variants) * sum(len(runs(dataset, protocol, each.runs)) for dataset in cells)
+    """How many different trials a study has under a protocol, counted by one run of each cell."""
+    total = 0
+    for dataset, model in itertools.product(each.datasets, each.models):
+        if covers(protocol, dataset) and (dataset, model) not in each.skip:
+            different = {variant.trial(dataset, model).resolve("any") for variant in each.variants.values()}
+            total += len(different) * len(runs(dataset, protocol, each.runs))
+    return total
 
 
 def _summary(each: Study) -> dict[str, object]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sharpen.studies.outcome import Outcome
     from sharpen.studies.store import Store
 
+STORE = Path("sharpen-out") / "store"
+
 
 def report(
     names: Annotated[
@@ -36,7 +38,7 @@ def report(
     protocol: Annotated[
         str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}.", show_default="those with results")
     ] = None,
-    store: Annotated[Path, typer.Option(help="Folder of records.")] = Path("sharpen-out") / "store",
+    store: Annotated[Path, typer.Option(help="Folder of records.")] = STORE,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("sharpen-out") / "report",
     figures: Annotated[bool, typer.Option("--figures", help="Draw the figures too, as PNG and SVG.")] = False,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
@@ -78,7 +80,7 @@ def report(
             f"there are no records in {store}; make some with sharpen study run, or name another store with --store"
         )
     for problem in kept.problems():
-        typer.echo(f"Not trusted, because {problem.reason}: {problem.path}", err=True)
+        typer.echo(problem.line, err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
     make_folder(out)
     sheets, parts = [], []
@@ -187,11 +189,11 @@ def unavailable(studies: Sequence[Study], data: Path | None) -> dict[str, str]:
     >>> unavailable([], None)
     {}
     """
-    from sharpen.datasets.registry import find_dataset
     from sharpen.studies.outcome import NO_DATA
+    from sharpen.studies.work import why_no_data
 
     datasets = dict.fromkeys(dataset for study in studies for dataset in study.datasets)
-    return {dataset: NO_DATA for dataset in datasets if find_dataset(dataset, data) is None}
+    return {dataset: NO_DATA for dataset in datasets if why_no_data(dataset, data) is not None}
 
 
 def write_sheet(sheet: Sheet, out: Path, figures: bool) -> None:

@@ -164,25 +164,37 @@ class Pool:
         wanted = list(trials)
         keep = ("traces", "logits", "weights") if keep_weights else ("traces", "logits")
         places: dict[int, list[int]] = {}
+        records: dict[int, Record] = {}
+
+        def take(number: int, result: Result) -> None:
+            if isinstance(result.outcome, InputError):
+                raise result.outcome
+            records.update(zip(places[number], result.outcome, strict=True))
+
         for share in _shares(wanted, self.slots * (1 if self.kind == "cuda" else _SHARES_OF_A_CPU)):
             population = [wanted[place] for place in share]
             places[self.start(data, population, keep, keep_weights=keep_weights, **options)] = share
-        records: dict[int, Record] = {}
         while places:
-            number, result = self.finish()
-            if isinstance(result.outcome, InputError):
-                raise result.outcome
-            records |= zip(places.pop(number), result.outcome, strict=True)
+            del places[self.finish(take)]
         return [records[place] for place in range(len(wanted))]
 
-    def warm_up(self) -> None:
-        """Has CPU workers start, so that what is measured next is training; a GPU's worker is new for every population."""
-        if self.kind == "cpu":
-            task = self._ray.remote(ready).options(num_cpus=1, scheduling_strategy="SPREAD")
-            self._get([task.remote() for _ in range(self.slots)])
+    def warm_up(self) -> int:
+        """Has workers start, so that what is measured next is training; gives the bytes that one population can have.
 
-    def finish(self) -> tuple[int, Result]:
-        """Waits until one of the populations is done, whichever is first."""
+        On CPUs that is what the largest machine sets aside for tasks, since Ray waits for memory that a task asks for; on GPUs,
+        what is free on the fullest one.
+        """
+        gpus = {"num_gpus": 1} if self.kind == "cuda" else {}
+        task = self._ray.remote(ready).options(num_cpus=1, scheduling_strategy="SPREAD", **gpus)
+        free = self._get([task.remote(self.kind) for _ in range(self.slots)])
+        return int(min(free)) if self.kind == "cuda" else max(0, self._largest_memory() - _PROCESS_BYTES)
+
+    def finish(self, take: Callable[[int, Result], None]) -> int:
+        """Waits until one of the populations is done, whichever is first; gives its number.
+
+        Args:
+            take: Is given what came of it before, with its number.
+        """
         done: list[Any] = []
         try:
             while not done:
@@ -192,7 +204,8 @@ class Pool:
             self._view.rest()
         task = self._tasks.pop(done[0])
         self._board.end.remote(task.number)
-        return task.number, self._result(task)
+        take(task.number, self._result(task))
+        return task.number
 
     def _result(self, task: _Task) -> Result:
         lost = self._ray.exceptions
@@ -278,28 +291,46 @@ def pool_on(
             pool.close()
 
 
+@dataclass(frozen=True)
+class Trainer:
+    """Who trains.
+
+    Args:
+        train: :func:`sharpen.train`, or the same somewhere else.
+        memory_left: Bytes that one population can have there; None: what is free here, when it is needed.
+
+    >>> IN_THIS_PROCESS.train is train
+    True
+    """
+
+    train: Callable[..., list[Record]]
+    memory_left: int | None = None
+
+
+IN_THIS_PROCESS = Trainer(train)
+
+
 @contextmanager
 def trainer_on(
     on: str, device: str = "auto", progress: bool = False, say: Callable[[str], None] = lambda line: None
-) -> Iterator[Callable[..., list[Record]]]:
-    """A function like :func:`sharpen.train` for the time of the block: itself, or one that has a cluster train.
+) -> Iterator[Trainer]:
+    """Who trains, for the time of the block: this process, or the workers of a cluster.
 
     Args:
         on: ``here``, ``ray`` or ``ray://HOST:PORT``.
         device, progress, say: As :func:`pool_on` takes them.
 
     >>> with trainer_on("here") as trainer:
-    ...     trainer is train
+    ...     trainer.train is train
     True
     """
     check_place(on)
     if on == HERE:
-        yield train
+        yield IN_THIS_PROCESS
         return
     with pool_on(on, device, progress=progress, say=say) as pool:
         say(f"{pool.name}: its workers start ...")
-        pool.warm_up()
-        yield pool.train
+        yield Trainer(pool.train, pool.warm_up())
 
 
 def _no_code(reason: str) -> InputError:
@@ -309,6 +340,8 @@ def _no_code(reason: str) -> InputError:
 def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
     """Memory that a population on a CPU will take at most; :func:`sharpen.train` keeps to few members at a time there."""
     graph = data.graph if isinstance(data, Dataset) else data
+    if trial.batching is not None:  # one layer of all nodes, when it is evaluated
+        return _PROCESS_BYTES + 2 * size + 4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
     activation = max(4 * graph.num_nodes * (trial.hidden or 1), _LEAST_ACTIVATION_BYTES)
     return _PROCESS_BYTES + 2 * size + _ACTIVATIONS * (trial.layers or 1) * activation
 

@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import torch
+
 from sharpen.cluster.parcel import Parcel, unpack
 from sharpen.errors import InputError
 from sharpen.revision import PACKAGE, tree_hash
 from sharpen.training import train
+from sharpen.training.memory import memory_left
 from sharpen.trial import Record, Trial
 
 REPORT_SECONDS = 0.5
@@ -97,8 +100,13 @@ class OtherCode(InputError):
     """The code on a machine of the cluster is not the driver's."""
 
 
-def ready() -> None:
-    """Returns once this process has imported what it needs to train."""
+def ready(kind: str) -> int:
+    """Answers once this process has imported what it needs to train: the bytes that are free on its CPU or GPU.
+
+    >>> ready("cpu") > 0
+    True
+    """
+    return memory_left(torch.device(kind))
 
 
 def train_population(

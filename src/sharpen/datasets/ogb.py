@@ -1,4 +1,4 @@
-"""ogbn-arxiv: papers on computer science, the mean word vector of each, and who cites whom.
+"""ogbn-arxiv: papers on computer science, the mean word vector of each, and who cites whom. ogbn-products: goods bought together.
 
 Through the optional package ``ogb``, for what it knows about its own format: its reader for a folder of raw files. Its
 dataset classes are not used: they write beside the files, may ask questions on the terminal, and do not load with
@@ -12,6 +12,7 @@ import io
 import tempfile
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -24,13 +25,35 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.splits import Split
 
-URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
-SHA256 = "49f85c801589ecdcc52cfaca99693aaea7b8af16a9ac3f41dd85a5f3193fe276"
-
+URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
-CLASS_NAMES = "mapping/labelidx2arxivcategeory.csv.gz"  # as upstream spells it
 PARTS = ("train", "valid", "test")
-MEMBERS = (*(f"raw/{part}.csv.gz" for part in RAW), *(f"split/time/{part}.csv.gz" for part in PARTS), CLASS_NAMES)
+
+
+@dataclass(frozen=True)
+class _Archive:
+    """One published archive: its name, the folder of its split, its table of class names, and its checksum where that is known."""
+
+    name: str
+    split: str
+    class_names: str
+    sha256: str | None
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        parts = (f"split/{self.split}/{part}.csv.gz" for part in PARTS)
+        return (*(f"raw/{part}.csv.gz" for part in RAW), *parts, self.class_names)
+
+
+ARCHIVES = {
+    "ogbn-arxiv": _Archive(
+        "arxiv",
+        "time",
+        "mapping/labelidx2arxivcategeory.csv.gz",  # as upstream spells it
+        "49f85c801589ecdcc52cfaca99693aaea7b8af16a9ac3f41dd85a5f3193fe276",
+    ),
+    "ogbn-products": _Archive("products", "sales_ranking", "mapping/labelidx2productcategory.csv.gz", None),
+}
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:
@@ -39,37 +62,40 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> files("ogbn-arxiv")[0].path
     'ogb/arxiv.zip'
     """
-    return (RemoteFile("ogb/arxiv.zip", URL, SHA256),)
+    archive = ARCHIVES[name]
+    return (RemoteFile(f"ogb/{archive.name}.zip", f"{URL}/{archive.name}.zip", archive.sha256),)
 
 
 def load(name: str, root: Folder = None) -> Dataset:
-    """The graph, its citations in both directions, with its split by year."""
+    """The graph, its edges in both directions, with its own split."""
     try:
         from ogb.io.read_graph_raw import read_csv_graph_raw
     except ImportError as error:
         raise InputError(f'{name} needs the package ogb ({error}); pip install "graph-sharpen[ogb]"') from error
-    archive = get_file(files(name)[0], root)
+    known, archive = ARCHIVES[name], get_file(files(name)[0], root)
     with tempfile.TemporaryDirectory() as unpacked:
-        folder = Path(unpacked) / "arxiv"
+        folder = Path(unpacked) / known.name
         try:
             with zipfile.ZipFile(archive) as members:
-                for member in MEMBERS:
-                    members.extract(f"arxiv/{member}", unpacked)
+                for member in known.members:
+                    members.extract(f"{known.name}/{member}", unpacked)
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # it chats
                 raw = read_csv_graph_raw(str(folder / "raw"))[0]
             y = _read(folder / "raw/node-label.csv.gz")[0].to_numpy()
-            split = Split("given-0", *(_read(folder / f"split/time/{part}.csv.gz")[0].to_numpy() for part in PARTS))
-            categories = _read(folder / CLASS_NAMES, header=0).iloc[:, 1]  # the row number is the class
+            split = Split(
+                "given-0", *(_read(folder / f"split/{known.split}/{part}.csv.gz")[0].to_numpy() for part in PARTS)
+            )
+            categories = _read(folder / known.class_names, header=0).iloc[:, 1]  # the row number is the class
         except (OSError, EOFError, LookupError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(
-                f"{archive} is not the archive of ogbn-arxiv ({type(error).__name__}: {error}); "
+                f"{archive} is not the archive of {name} ({type(error).__name__}: {error}); "
                 "put the published file in its place, or remove it to have it downloaded"
             ) from error
     graph = Graph(
         x=raw["node_feat"],
         edge_index=both_directions(torch.from_numpy(raw["edge_index"])),
         y=y,
-        class_names=[_class_name(category) for category in categories],
+        class_names=_class_names(categories),
         name=name,
     )
     return Dataset(name, graph, splits=Splits([split], y=graph.y))
@@ -79,7 +105,17 @@ def _read(path: Path, header: int | None = None) -> pd.DataFrame:
     return pd.read_csv(path, header=header)
 
 
-def _class_name(category: str) -> str:
-    """``"arxiv cs na"`` as arXiv writes it, ``"cs.NA"``."""
-    *_, archive, subject = category.split()
-    return f"{archive}.{subject.upper()}"
+def _class_names(categories: pd.Series) -> list[str]:
+    """Names as people write them; a class whose category is missing, or another's too, is called by its number.
+
+    >>> _class_names(pd.Series(["arxiv cs na", "Toys & Games", "Toys & Games", None]))
+    ['cs.NA', 'Toys & Games', 'class 2', 'class 3']
+    """
+    names: list[str] = []
+    for number, category in enumerate(categories):
+        name = str(category) if isinstance(category, str) and category else f"class {number}"
+        if name.startswith("arxiv "):  # "arxiv cs na" is cs.NA to its authors
+            *_, archive, subject = name.split()
+            name = f"{archive}.{subject.upper()}"
+        names.append(f"class {number}" if name in names else name)
+    return names

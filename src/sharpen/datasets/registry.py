@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Protocol
 from sharpen.datasets import digits, gnn_benchmark, heterophilous, ogb, planetoid, wikics
 from sharpen.datasets.dataset import Dataset
 from sharpen.datasets.download import Folder, RemoteFile, find_folder
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,7 @@ _DATASETS: tuple[tuple[DatasetInfo, _Source], ...] = (
     (DatasetInfo("roman-empire", 22662, 32927, 300, 18, "accuracy", *_HETEROPHILOUS), heterophilous),
     (DatasetInfo("minesweeper", 10000, 39402, 7, 2, "roc-auc", *_HETEROPHILOUS), heterophilous),
     (DatasetInfo("ogbn-arxiv", 169343, 1157799, 128, 40, "accuracy", "ogb.stanford.edu", "ODC-BY"), ogb),
+    (DatasetInfo("ogbn-products", 2449029, 61859140, 100, 47, "accuracy", "ogb.stanford.edu", "Amazon"), ogb),
     (DatasetInfo("digits", 1797, 12339, 64, 10, "accuracy", "scikit-learn, from UCI", "CC BY 4.0"), digits),
 )
 _SOURCES = {info.name: source for info, source in _DATASETS}
@@ -116,6 +116,4 @@ def load_dataset(name: str, root: Folder = None) -> Dataset:
 def _source(name: str) -> _Source:
     if name in _SOURCES:
         return _SOURCES[name]
-    near = difflib.get_close_matches(str(name).lower().replace("_", "-"), _SOURCES, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InputError(f"there is no dataset {name!r}; {hint}There are {', '.join(_SOURCES)}")
+    raise InputError(f"there is no dataset {name!r}; {did_you_mean(name, _SOURCES)}There are {', '.join(_SOURCES)}")

@@ -152,7 +152,8 @@ def choose_by_validation(candidates: Mapping[float, pd.DataFrame]) -> float:
 
     def merit(lam: float) -> tuple[int, float, float]:
         val = candidates[lam]["val"]
-        mean = float(val.mean())
+        # Scores are counts over counts: means of the same total must tie, whatever their last digits say.
+        mean = round(float(val.mean()), 9)
         return -int(val.isna().sum()), -math.inf if math.isnan(mean) else mean, -abs(lam)
 
     return max(candidates, key=merit)

@@ -154,7 +154,13 @@ def conclude(
     if not ensemble:
         # One run on every label takes the place of five on four fifths of them.
         final = backbone.train(graph, [Job(chosen[0].rough, all_labels(y), 1000 * seed)])[0]
-        report["chosen"][0]["members"] = 1
+        if final.ok:
+            report["chosen"][0]["members"] = 1
+        else:
+            final = None
+            report["notes"].append(
+                "the one run on all labels diverged, so the runs on four fifths of them vote together"
+            )
     jury = _jury(evidence, chosen, final, graph, y, backbone)
     report["temperature"] = jury.temperature
     without_labels = None
@@ -167,8 +173,8 @@ def conclude(
         without_labels = _jury(evidence, list(dict.fromkeys(bare)), final, graph, np.full_like(y, -1), backbone)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
-        name: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
-        for name, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
+        which: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
+        for which, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
     }
     return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report, curves)
 
@@ -273,7 +279,7 @@ def _report(
             for c, own in evidence.members.items()
         ],
         "labels": dict(zip(graph.class_names, count, strict=True)),
-        "runs": len(found.members),
+        "runs": sum(member.candidate.after == "" for member in found.members),
         "rounds": found.rounds,
         "seconds": round(found.seconds, 2),
     }

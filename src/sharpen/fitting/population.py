@@ -8,18 +8,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Member, judged
 from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
+from sharpen.large.layerwise import layerwise_logits
+from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
-from sharpen.training import train
 from sharpen.training.device import arithmetic, resolve_device
-from sharpen.trial import Record, Trial
+from sharpen.training.memory import choose_batching
+from sharpen.trial import Trial
 
 # One layer's activations of all members that predict together.
 _CHUNK_BYTES = 64 * 2**20
+# Class scores of all nodes, of runs in batches that are judged together.
+_SCORES_BYTES = 2**30
 
 
 class PopulationBackbone:
@@ -31,7 +36,9 @@ class PopulationBackbone:
         device: ``auto``, ``cpu`` or ``cuda``.
         balanced: Whether classes weigh the same in the cross-entropy, however many labels they have.
         progress: Whether to draw a progress bar on a terminal.
-        trainer: Takes the place of :func:`sharpen.train`: the same, somewhere else.
+        batching: As for :func:`sharpen.training.memory.choose_batching`.
+        tell: Is told, once, if the graph is taken in batches.
+        trainer: Who trains: this process, or a cluster (:func:`sharpen.cluster.pool.trainer_on`).
     """
 
     def __init__(
@@ -40,13 +47,39 @@ class PopulationBackbone:
         device: str = "auto",
         balanced: bool = False,
         progress: bool = False,
-        trainer: Callable[..., list[Record]] = train,
+        batching: str = "auto",
+        tell: Callable[[str], None] = lambda text: None,
+        trainer: Trainer = IN_THIS_PROCESS,
     ) -> None:
         self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
-        self._train = trainer
+        self.batching, self._tell, self.note, self._trainer = batching, tell, "", trainer
+
+    def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
+        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
+        return Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+
+    def _cut(self, graph: Graph, network: Network, left: int | None) -> tuple[str | None, str]:
+        """How the graph is taken in batches for this network, if it is, and a sentence about it."""
+        return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32, left=left)
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
         """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
+        cut: dict[str, str | None] = {}
+        for model in dict.fromkeys(job.candidate.model for job in jobs):
+            cut[model], note = self._cut(
+                graph, self._network(graph, model, graph.num_classes), self._trainer.memory_left
+            )
+            if note and not self.note:
+                self.note = note
+                self._tell(note)
+        # Class scores of a large graph are judged as they come, a few runs at a time, and not kept.
+        size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if any(cut.values()) else len(jobs)
+        members: list[Member] = []
+        for first in range(0, len(jobs), size):
+            members += self._train(graph, jobs[first : first + size], cut)
+        return members
+
+    def _train(self, graph: Graph, jobs: Sequence[Job], cut: Mapping[str, str | None]) -> list[Member]:
         splits = {job.split.name: job.split for job in jobs}
         trials = [
             Trial(
@@ -55,12 +88,13 @@ class PopulationBackbone:
                 balance=job.candidate.balance,
                 split=job.split.name,
                 seed=job.seed,
+                batching=cut[job.candidate.model],
                 **self.settings,
             )
             for job in jobs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            records = self._train(
+            records = self._trainer.train(
                 graph,
                 trials,
                 splits=splits,
@@ -82,12 +116,13 @@ class PopulationBackbone:
         self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights of one model, in the same order."""
-        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
-        network = Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+        network = self._network(graph, model, num_classes)
+        cut, _ = self._cut(graph, network, None)  # predictions are made here, whoever trained
         where = resolve_device(self.device)
         size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * int(self.settings["hidden"])))
         with arithmetic("float32", where) as dtype, torch.no_grad():
             inputs = Inputs(graph, network.convolution, where, dtype)
+            whole = arrange(graph, 1) if cut else None
             for start in range(0, len(weights), size):
                 chunk = weights[start : start + size]
                 stacked = {
@@ -95,5 +130,8 @@ class PopulationBackbone:
                 }
                 statistics = {name: value for name, value in stacked.items() if ".running_" in name}
                 parameters = {name: value for name, value in stacked.items() if name not in statistics}
+                if whole is not None:
+                    yield from layerwise_logits(network, parameters, statistics, whole).cpu().numpy()
+                    continue
                 projected = network.project(parameters, inputs)
                 yield from network.logits(parameters, statistics, projected, inputs, False).cpu().numpy()

@@ -47,6 +47,43 @@ class Blocks:
         """All columns together."""
         return sum(self.sizes)
 
+    def split(self, z: Sequence[Tensor]) -> list[Tensor]:
+        """A product's blocks, each by itself.
+
+        >>> [part.shape[2] for part in Blocks(4, neighbors=True, own=True).split([torch.ones(1, 3, 8)])]
+        [4, 4]
+        """
+        return list(z) if len(z) == len(self.sizes) else list(z[0].split(self.sizes, dim=2))
+
+
+def finish_rows(
+    z: Sequence[Tensor],
+    offered: Sequence[Tensor],
+    blocks: Blocks,
+    graph: Csr,
+    bias: Tensor | None,
+    norm: Norm | None,
+) -> Tensor:
+    """:func:`finish_layer` in evaluation for some of the nodes, which gather from all.
+
+    Args:
+        z: Their product, as for :func:`finish_layer`.
+        offered: What all nodes offer: the block that is gathered and, for attention, that of scores.
+        blocks, bias, norm: As for :func:`finish_layer`.
+        graph: A row for each node of ``z``, a column for each node there is.
+
+    >>> import scipy.sparse as sp
+    >>> second = Csr.from_scipy(sp.csr_array([[0.0, 1.0]]))
+    >>> everyone = [torch.tensor([[[1.0], [2.0]]])]
+    >>> finish_rows(everyone, everyone, Blocks(1, neighbors=True, own=False), second, None, None).flatten().tolist()
+    [2.0]
+    """
+    z = blocks.split(z)
+    own = z[1] if blocks.own else None
+    h = offered[0]
+    gathered = attend(h, offered[1][..., 0], z[-1][..., 1], graph, own) if blocks.scores else spmm(graph, h, own)
+    return activate(gathered, bias, norm, False, None, overwrite=True)
+
 
 def arrange(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
     """The weights of a layer's column blocks as its kernels take them: joined for the fused ones, else as they are.

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
-from sharpen.kernels.layer import Blocks, arrange, finish_layer
+from sharpen.kernels.layer import Blocks, arrange, finish_layer, finish_rows
 from sharpen.kernels.product import classify, products
+from sharpen.kernels.sparse import Csr
 from sharpen.models.convolution import Convolution
 from sharpen.models.gat import GAT
 from sharpen.models.gcn import GCN
@@ -93,10 +94,10 @@ class Network:
             for name, start in (("mean", 0.0), ("var", 1.0))
         }
 
-    def _blocks(self, layer: int) -> Blocks:
+    def blocks(self, layer: int) -> Blocks:
         """What the columns of a layer's product are."""
         convolution = self.convolution
-        if layer == 0 and self._is_gathered_beforehand:
+        if layer == 0 and self.is_gathered_beforehand:
             return Blocks(self.hidden, neighbors=False, own=True)
         return Blocks(
             self.hidden,
@@ -106,9 +107,14 @@ class Network:
         )
 
     @property
-    def _is_gathered_beforehand(self) -> bool:
+    def is_gathered_beforehand(self) -> bool:
         """Whether neighbours of the fixed features can be gathered once and for all."""
         return self.convolution.gather in ("symmetric", "mean") and not self.input_linear
+
+    @property
+    def hops(self) -> int:
+        """How many times neighbours are gathered after the features: how far off a node's edges still matter to it."""
+        return sum(self.blocks(layer).neighbors for layer in range(self.layers))
 
     def _own_weight(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
         """W', the sum of all that multiplies the node's own vector."""
@@ -127,7 +133,7 @@ class Network:
         if convolution.gather == "attention":
             to_scores = [parameters[f"layers.{layer}.{name}"] for name in ("source", "target")]
             columns += products(columns[0], [torch.cat(to_scores, dim=1).mT])
-        return arrange(columns, self._blocks(layer))
+        return arrange(columns, self.blocks(layer))
 
     def _first_products(
         self, parameters: Mapping[str, Tensor], inputs: Inputs
@@ -135,7 +141,7 @@ class Network:
         """For each block of the first layer's columns: fixed matrices and the weights they multiply, to be summed."""
         if self.input_linear:
             return [[(inputs.features, parameters["input.weight"])]]
-        if not self._is_gathered_beforehand:
+        if not self.is_gathered_beforehand:
             return [[(inputs.features, weight)] for weight in self._weights(parameters, 0)]
         products = [(inputs.propagated, parameters[f"layers.0.{self.convolution.neighbors}"])]
         own = self._own_weight(parameters, 0)
@@ -186,15 +192,45 @@ class Network:
         dropout: Callable[[int], Dropout | None] = lambda layer: None,
     ) -> Tensor:
         """Class scores of every node, [R, N, C], from the projected features."""
-        x = projected[0] + parameters["input.bias"][:, None] if self.input_linear else None
+        x = self.input(parameters, projected) if self.input_linear else None
         for number in range(self.layers):
-            z = projected if x is None else products(x, self._weights(parameters, number))
-            blocks = self._blocks(number)
+            z = projected if x is None else self.multiply(parameters, number, x)
+            blocks = self.blocks(number)
             graph = inputs.graph if blocks.neighbors else None
             norm = self._norm(parameters, statistics, number)
             bias = self._bias(parameters, number)
             x = finish_layer(z, blocks, graph, bias, norm, training, dropout(number), overwrite=x is not None)
         assert x is not None
+        return self.head(parameters, x)
+
+    # One layer at a time, for those who cannot hold all of them: the steps of `logits`.
+
+    def input(self, parameters: Mapping[str, Tensor], projected: Sequence[Tensor]) -> Tensor:
+        """The vectors that enter the first convolution, where a linear map stands before it."""
+        return projected[0] + parameters["input.bias"][:, None]
+
+    def multiply(self, parameters: Mapping[str, Tensor], layer: int, x: Tensor) -> list[Tensor]:
+        """A layer's product with the vectors of nodes, [R, nodes, columns] for each block of columns, or for all."""
+        return products(x, self._weights(parameters, layer))
+
+    def finish(
+        self,
+        parameters: Mapping[str, Tensor],
+        statistics: Mapping[str, Tensor],
+        layer: int,
+        z: Sequence[Tensor],
+        graph: Csr | None = None,
+        offered: Sequence[Tensor] = (),
+    ) -> Tensor:
+        """What a layer makes of the product of some nodes in evaluation: :func:`sharpen.kernels.layer.finish_rows`."""
+        blocks, bias = self.blocks(layer), self._bias(parameters, layer)
+        norm = self._norm(parameters, statistics, layer)
+        if graph is None:
+            return finish_layer(z, blocks, None, bias, norm, False, None)
+        return finish_rows(z, offered, blocks, graph, bias, norm)
+
+    def head(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """Class scores from the last layer's vectors."""
         return classify(x, parameters["head.weight"], parameters["head.bias"])
 
     def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:

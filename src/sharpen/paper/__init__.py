@@ -124,6 +124,17 @@ class Published(NamedTuple):
 
 
 @cache
+def published_tables() -> tuple[str, ...]:
+    """The names of the tables that :func:`published` knows.
+
+    >>> published_tables()[0]
+    'main'
+    """
+    with files(__package__).joinpath("published.csv").open(encoding="utf-8") as lines:
+        return tuple(dict.fromkeys(row["table"] for row in csv.DictReader(lines)))
+
+
+@cache
 def published(table: str) -> dict[tuple[str, str, str], Published]:
     """The numbers of one of the paper's tables by dataset, model and variant; what it left blank is not there.
 

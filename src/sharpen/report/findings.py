@@ -6,14 +6,13 @@ around it, the judgement, is written by hand and stays.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.evaluation import UnpairedDifference, unpaired_difference
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus
@@ -22,11 +21,11 @@ from sharpen.report.study_text import (
     agreement_sentence,
     band_sentences,
     cost_sentence,
-    duration,
     gain_sentence,
     sentences,
 )
 from sharpen.report.tables import Column, Gain, Number, Place, Quoted, Reason, Score, Table, Text, to_markdown
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
 from sharpen.studies.outcome import CellOutcome, Cost, Outcome, Side
@@ -105,8 +104,7 @@ def fill(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
     def made(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in blocks:
-            near = difflib.get_close_matches(name, blocks, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = did_you_mean(name, blocks)
             raise InputError(f"there are no numbers called {name!r}; {hint}There are {', '.join(blocks)}")
         return f"{match[1]}\n{blocks[name]().strip()}\n\n{match[4]}"
 
@@ -114,27 +112,31 @@ def fill(text: str, blocks: Mapping[str, Callable[[], str]]) -> str:
 
 
 def claims(found: Found) -> str:
-    """One row per comparison of the paper: its mean difference and ours over the same cells."""
+    """One row per comparison of the paper: its mean difference and ours over the same cells, those that it gives a number for."""
     rows: list[tuple[Place, ...]] = []
     for name, claim in CLAIMS.items():
         for protocol in _protocols(found, name):
             outcome = found(name, protocol)
             contrast = outcome.study.compare[0].name
-            effects = [e for _, e in outcome.effects(contrast) if e.complete]
+            everywhere = [e for _, e in outcome.effects(contrast)]
+            effects = [e for e in everywhere if e.complete]
             means = [e.difference.difference for e in effects if e.difference is not None]
-            said = [e.published for e in effects if e.published is not None]
+            both = [(m, e.published) for m, e in zip(means, effects, strict=True) if e.published is not None]
             verdicts = [e.verdict for e in effects]
+            diverged = sum(e.diverged > 0 for e in everywhere)
+            cells = str(len(effects)) + (f" ({diverged} more diverged)" if diverged else "")
             if not effects:
-                rows.append((claim, minus(contrast), protocol, "0", Reason("not run yet"), None, None, None))
+                rows.append((claim, minus(contrast), protocol, cells, Reason("not run yet"), None, None, None, None))
                 continue
             rows.append(
                 (
                     claim,
                     minus(contrast),
                     protocol,
-                    str(len(effects)),
-                    Number(float(np.mean(means)), sign=True),
-                    Number(float(np.mean(said)) if said else None, sign=True),
+                    cells,
+                    str(len(both)),
+                    Number(float(np.mean([ours for ours, _ in both])) if both else None, sign=True),
+                    Number(float(np.mean([paper for _, paper in both])) if both else None, sign=True),
                     f"{verdicts.count('gain')} / {len(verdicts) - verdicts.count('gain') - verdicts.count('loss')} / "
                     f"{verdicts.count('loss')}",
                     f"{sum(_sure(e.corrected_p) and m > 0 for e, m in zip(effects, means, strict=True))} / "
@@ -146,14 +148,16 @@ def claims(found: Found) -> str:
         Column("comparison", "comparison"),
         Column("protocol", "protocol"),
         Column("cells", "cells", "right"),
+        Column("published", "of them published", "right"),
         Column("ours", "ours, mean", "right"),
         Column("paper", "paper, mean", "right"),
         Column("verdicts", "gain / unclear / loss", "center"),
         Column("holm", "after Holm: gain / loss", "center"),
     )
     notes = (
-        "Means over the cells that have all their pairs, in points; the paper's over the same cells. Gain and loss: cells whose "
-        "95 % t interval of the paired difference excludes zero; after Holm: corrected over the cells of the row.",
+        "Cells: those that have all their pairs; where runs diverged they are not counted. Means: over those of them for which the "
+        "paper gives a difference, in points. Gain and loss: cells whose 95 % t interval of the paired difference excludes zero; "
+        "after Holm: corrected over the cells of the row.",
     )
     return to_markdown(Table("What the paper says, and what pairs say", columns, tuple(rows), notes))
 
@@ -185,7 +189,8 @@ def comparison(found: Found, name: str) -> str:
         outcome = found(name, protocol)
         contrast = outcome.study.compare[0]
         parts.append(f"{protocol} protocol: {gain_sentence(outcome, contrast.name)}")
-        shown = tuple(cell.dataset for cell, effect in outcome.effects(contrast.name) if effect.complete)
+        # Also those with diverged runs: their cells say so.
+        shown = tuple(c.dataset for c, e in outcome.effects(contrast.name) if e.finished == e.planned and e.difference)
         if shown:  # how to read it stands at the top of the text
             parts.append(to_markdown(replace(gain_grid(_only(outcome, shown), contrast), notes=())))
     return "\n\n".join(part.strip() for part in parts)
@@ -302,8 +307,11 @@ def cost(found: Found, total: Sequence[Cost]) -> str:
     if not rows:
         return "Not run yet."
     columns = tuple(Column(key, key) for key in ("study", "protocol", "runs", "time", "device"))
-    notes = (f"All together, a run that serves several studies counted once: {cost_sentence(total)}",)
-    return to_markdown(Table("Time that the records took", columns, tuple(rows), notes))
+    notes = (
+        f"All together, a run that serves several studies counted once: {cost_sentence(total)} Training only: reading data and "
+        "looking for how many runs fit at once are not in it.",
+    )
+    return to_markdown(Table("Time that training took", columns, tuple(rows), notes))
 
 
 def _protocols(found: Found, name: str) -> list[str]:
@@ -381,7 +389,7 @@ def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
                 *(
                     Reason(e.reason or "no pairs")
                     if e.difference is None
-                    else Gain(e.difference.difference, e.difference.t_interval, e.n)
+                    else Gain(e.difference.difference, e.difference.t_interval, e.n, splits=e.splits)
                     for e in (effect, draws)
                 ),
             )

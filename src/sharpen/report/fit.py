@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+_ERRORS = {"ece": "ECE", "brier": "Brier", "log_loss": "log-loss"}
+
 
 def expectation(report: Mapping[str, Any]) -> str:
     """How often predictions should be right, in one sentence.
@@ -46,9 +52,38 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     return lines + [f"Note: {note}." for note in summary["notes"]]
 
 
+def print_fit(summary: Mapping[str, Any], console: Console) -> None:
+    """Print a finished fit: a table on a terminal, plain lines elsewhere.
+
+    Args:
+        summary: What ``sharpen fit`` writes to ``summary.json``.
+        console: Where to.
+    """
+    if not console.is_terminal:
+        for line in fit_lines(summary):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        return
+    first, used, *rest = fit_lines(summary)
+    accounts = {"chosen": summary["expected"], **summary["baselines"]}
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("calibration: before → after", no_wrap=False)
+    for title in ("accuracy", *_ERRORS.values()):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, account in accounts.items():
+        before, after = account["before"], account["after"]
+        errors = (f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
+        table.add_row(name, f"{_percent(after['accuracy'])} %", *errors, style="bold" if name == "chosen" else "")
+    console.print(first, style="bold", markup=False, highlight=False)
+    for line in (used, *(answer["text"] for answer in summary["verdicts"])):
+        console.print(line, markup=False, highlight=False)
+    console.print(table)
+    for line in rest[len(summary["verdicts"]) + 1 + len(accounts) :]:
+        console.print(line, style="dim", markup=False, highlight=False)
+
+
 def _row(name: str, account: Mapping[str, Any]) -> str:
     before, after = account["before"], account["after"]
-    pairs = "  ".join(f"{before[key]:.3f} → {after[key]:.3f}" for key in ("ece", "brier", "log_loss"))
+    pairs = "  ".join(f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
     return f"{name:22s}  {_percent(after['accuracy']):>6} %  {pairs}"
 
 

@@ -17,6 +17,7 @@ from sharpen.report.study_tables import (
     lambda_table,
     ranking_data,
     ranking_table,
+    score_data,
     score_grid,
 )
 from sharpen.report.study_text import (
@@ -29,17 +30,17 @@ from sharpen.report.study_text import (
     sentences,
 )
 from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, to_latex, to_markdown
-from sharpen.studies.curves import Curve, lambda_curves
+from sharpen.studies.curves import Curve, lambda_curves, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics, Traces, dynamics
 from sharpen.studies.outcome import Outcome
 from sharpen.studies.ranking import Ranking, rankings
-from sharpen.studies.spec import Study
+from sharpen.studies.spec import Contrast, Study
 from sharpen.studies.steps import offset_steps, retune_steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# With more comparisons than this only the first has a table in the paper's layout, and its details stand in the page.
+# So many comparisons have a table in the paper's layout; of more, the first alone if it is of a choice, which the rest lead to.
 MOST_GRIDS = 4
 
 
@@ -86,28 +87,25 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     ('universal-paper', 'ts-0.25 − baseline: no cell has all its pairs yet.')
     """
     study = outcome.study
-    contrasts = study.compare if len(study.compare) <= MOST_GRIDS else study.compare[:1]
     curves = lambda_curves(outcome)
-    is_curve = len(study.compare) > MOST_GRIDS and not study.choose  # a study of λ itself: no comparison stands out
+    is_curve = is_about_lam(outcome, curves)
     trajectories = dynamics(outcome, traces) if traces is not None else []
-    tables: list[Table] = []
-    scored = [name for name in (*study.variants, *study.choose) if _published(outcome, name)]
-    compared = {contrast.variant for contrast in contrasts}  # their scores stand beside their gains
-    tables += [score_grid(outcome, name) for name in scored if name not in compared]
-    if is_curve and curves:
+    tables = [score_grid(outcome, name) for name in scored_names(outcome)]
+    contrasts = leading_contrasts(study)
+    if is_curve:
         tables.append(lambda_table(curves, f"{study.title}: Glass's Δ by λ, {outcome.protocol} protocol"))
-    if not is_curve:
-        tables += [gain_grid(outcome, contrast) for contrast in contrasts]
+    else:
+        tables += [gain_grid(outcome, contrast) for contrast in contrasts[:MOST_GRIDS]]
     if trajectories:
         tables.append(dynamics_table(trajectories, f"{study.title}: the gap, {outcome.protocol} protocol"))
-    data = details(outcome)
-    if not is_curve:
+    data = details(outcome) if study.compare else score_data(outcome)
+    if study.compare and not is_curve:
         tables.append(details(outcome, contrasts, only_pairs=True))
     limit = outcome.max_epochs
     quick = [] if limit is None else [f"At most {limit} epochs a run: a quick look, and no result of the study."]
     findings = band_sentences(curves) if is_curve else [gain_sentence(outcome, c.name) for c in contrasts]
     if outcome.protocol == "paper":
-        findings += [agreement_sentence(outcome, name) for name in scored]
+        findings += [agreement_sentence(outcome, name) for name in outcome.names if _published(outcome, name)]
     return Sheet(
         name=f"{study.name}-{outcome.protocol}",
         title=study.title,
@@ -122,6 +120,58 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         progress=f"{outcome.finished:,} of {outcome.planned:,}",
         figures=_figures(outcome, curves, trajectories, is_curve),
     )
+
+
+def leading_contrasts(study: Study) -> tuple[Contrast, ...]:
+    """The comparisons that are told: all, or of many the first, if it is of a choice among the others.
+
+    >>> from sharpen.studies import load_study
+    >>> [contrast.name for contrast in leading_contrasts(load_study("offset"))]
+    ['best-offset - ts-tuned']
+    """
+    if len(study.compare) > MOST_GRIDS and study.compare[0].variant in study.choose:
+        return study.compare[:1]
+    return study.compare
+
+
+def is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
+    """Whether a study is one of λ itself: many comparisons, of which none stands out, all between points of λ curves.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> is_about_lam(outcome(load_study("lambda-curves"), "paper", pd.DataFrame()), [])
+    False
+    """
+    contrasts = outcome.study.compare
+    if not curves or len(contrasts) <= MOST_GRIDS or leading_contrasts(outcome.study) != contrasts:
+        return False
+    names = {name for contrast in contrasts for name in contrast}
+    return all(name in outcome.study.variants for name in names) and all(
+        on_lambda_curve(cell, name, outcome.study)
+        for cell in outcome.cells
+        for name in names
+        if cell.sides[name].trial is not None
+    )
+
+
+def scored_names(outcome: Outcome) -> list[str]:
+    """The variants and choices whose scores have a table of their own.
+
+    Those that the paper has a score for, and those that neither a comparison nor a choice names; scores that stand beside their
+    gains aside.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> scored_names(outcome(load_study("main"), "paper", pd.DataFrame()))
+    ['baseline']
+    """
+    study = outcome.study
+    beside = {contrast.variant for contrast in leading_contrasts(study)[:MOST_GRIDS]}
+    named = {name for contrast in study.compare for name in contrast}
+    named |= {name for candidates in study.choose.values() for name in candidates}
+    return [name for name in outcome.names if name not in beside and (name not in named or _published(outcome, name))]
 
 
 def comparison_sheet(study: Study, main: Outcome) -> Sheet:
@@ -189,7 +239,10 @@ def sheet_markdown(sheet: Sheet, figure_folder: str | None = None) -> str:
     if sheet.missing:
         parts += ["## What is missing", "", sentences(markdown_text(line) for line in sheet.missing), ""]
     parts += ["## Where it comes from", ""]
-    facts = [f"Runs: {sheet.progress}.", f"Time: {sheet.cost} A run that serves several studies counts in each."]
+    facts = [
+        f"Runs: {sheet.progress}.",
+        f"Training time: {sheet.cost} A run that serves several studies counts in each.",
+    ]
     facts += [sheet.provenance] if sheet.provenance else []
     facts += [f"What the paper leaves open: {study.leaves_open}"] if study.leaves_open else []
     parts += [sentences(markdown_text(fact) for fact in facts), ""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -24,20 +23,22 @@ from sharpen.report.tables import (
     Table,
     Text,
     Value,
+    how_many,
     number,
 )
-from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.curves import Curve, glass_bands, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome, Side
 from sharpen.studies.ranking import Entry, Ranking
-from sharpen.studies.spec import Contrast
+from sharpen.studies.spec import Contrast, Study
 
 HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
 # λ at which the effect is told in a table; the figures have all.
 TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 READING = (
     "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
-    "with the 95 % t interval; bold where it excludes zero. n: runs per variant."
+    "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where splits have several runs each, those "
+    "of a split are averaged before anything is tested."
 )
 CHOSEN = "λ (or what else is named) is chosen by the mean validation score of the cell; test scores had no part in it."
 
@@ -56,7 +57,7 @@ def score_grid(outcome: Outcome, name: str) -> Table:
     def place(cell: CellOutcome) -> tuple[Value, ...]:
         side = cell.sides[name]
         values: list[Value] = [_score(side, cell.planned)]
-        if (choice := _choice(side)) is not None:
+        if (choice := _choice(cell, side, outcome.study)) is not None:
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd))
@@ -95,7 +96,7 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
             values.append(_score(side, cell.planned))
         values += _gain(effect)
         kept = side.variant == cell.sides[contrast.against].variant  # the reason says so already
-        if not kept and (choice := _choice(side)) is not None:
+        if not kept and (choice := _choice(cell, side, outcome.study)) is not None:
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
@@ -127,7 +128,11 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     """
     wanted = tuple(outcome.study.compare if contrasts is None else contrasts)
     pairs = [(cell, effect) for contrast in wanted for cell, effect in outcome.effects(contrast.name)]
-    rows = [_detail(cell, effect) for cell, effect in pairs if effect.difference is not None or not only_pairs]
+    rows = [
+        _detail(cell, effect, outcome.study)
+        for cell, effect in pairs
+        if effect.difference is not None or not only_pairs
+    ]
     always = ("dataset", "model", *(("comparison",) if len(wanted) > 1 else ()), "against", "variant", "gain")
     kept = [name for name in _DETAILS if name in always or any(row.get(name) is not None for row in rows)]
     if len(wanted) == 1:
@@ -149,6 +154,32 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
         rows=tuple(tuple(row.get(name) for name in kept) for row in rows),
         notes=tuple(notes),
     )
+
+
+def score_data(outcome: Outcome) -> Table:
+    """Every score of a study that compares nothing, one row per cell and variant; what CSV files hold.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> len(score_data(outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])).rows)
+    6
+    """
+    keys = ("dataset", "model", "variant", "score", "val", "paper", "note")
+    rows: list[tuple[Place, ...]] = [
+        (
+            cell.dataset,
+            cell.model,
+            name,
+            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            None if side.val is None else Number(side.val),
+            _quoted(side),
+            side.reason,
+        )
+        for cell in outcome.cells
+        for name, side in cell.sides.items()
+    ]
+    return Table(f"{outcome.study.title}: scores", tuple(Column(key, key) for key in keys), tuple(rows))
 
 
 _DETAILS = {
@@ -177,9 +208,10 @@ _DETAILS = {
 }
 
 
-def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
+def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]:
     d = effect.difference
     side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
+    choice = _choice(cell, side, study)
     row: dict[str, Place] = {
         "dataset": Text(dataset_title(cell.dataset), key=cell.dataset),
         "model": Text(model_title(cell.model), key=cell.model),
@@ -188,10 +220,10 @@ def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
         "against_paper": _quoted(against),
         "variant": None if side.mean is None else Score(side.mean, side.sd, side.n),
         "variant_paper": _quoted(side),
-        "chosen": _choice(side),
+        "chosen": choice,
         "note": effect.reason,
     }
-    if side.name == "ts-tuned" and side.name in cell.sides and _choice(side) is not None:
+    if choice is not None and choice.lam is not None:
         star = lambda_star(cell.dataset, cell.model)
         row["lambda_star"] = None if star is None else Number(star)
     if effect.published is not None:
@@ -199,7 +231,7 @@ def _detail(cell: CellOutcome, effect: Effect) -> dict[str, Place]:
     if effect.consistency is not None and effect.consistency.consistent is not None:
         row["consistent"] = "yes" if effect.consistency.consistent else "no"
     if d is not None:
-        row["gain"] = Gain(d.difference, d.t_interval, d.n)
+        row["gain"] = Gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
         row["bootstrap"] = None if d.bootstrap_interval is None else Interval(*d.bootstrap_interval)
         row["p"], row["p_holm"], row["p_wilcoxon"] = Chance(d.t_p), Chance(effect.corrected_p), Chance(d.wilcoxon_p)
         row["wins"] = f"{d.wins}/{d.ties}/{d.losses}"
@@ -379,10 +411,10 @@ def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Val
     cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
     models = [m for m in outcome.study.models if any(model == m for _, model in cells)]
     datasets = [d for d in outcome.study.datasets if any(dataset == d for dataset, _ in cells)]
-    planned = {dataset: cell.planned for (dataset, _), cell in cells.items()}
+    planned = {dataset: how_many(cell.planned, cell.splits) for (dataset, _), cell in cells.items()}
     rows = tuple(
         (
-            (Text(dataset_title(dataset), key=dataset), Text(f"n = {planned[dataset]}", muted=True)),
+            (Text(dataset_title(dataset), key=dataset), Text(planned[dataset], muted=True)),
             *(place(cells[dataset, model]) if (dataset, model) in cells else None for model in models),
         )
         for dataset in datasets
@@ -412,15 +444,15 @@ def _gain(effect: Effect) -> tuple[Value, ...]:
     d = effect.difference
     if d is None:
         return (Reason(effect.reason or "no pairs"),)
-    value = Gain(d.difference, d.t_interval, d.n, tell_n=d.n != effect.planned)
+    value = Gain(d.difference, d.t_interval, effect.n, tell_n=effect.n != effect.planned)
     return (value, Reason(effect.reason)) if effect.reason else (value,)
 
 
-def _choice(side: Side) -> Choice | None:
+def _choice(cell: CellOutcome, side: Side, study: Study) -> Choice | None:
     """What validation chose, if there was something to choose: λ where only that differs, else the variant's name."""
     if side.variant is None or side.variant == side.name or side.trial is None:
         return None
-    only_lam = re.fullmatch(r"baseline|ts-[-+.\d]+", side.variant) is not None
+    only_lam = all(on_lambda_curve(cell, name, study) for name in study.choose[side.name])
     return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,7 @@ import numpy as np
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.study_tables import minus
 from sharpen.report.tables import number, signed
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
 
@@ -24,8 +26,7 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     'ts-0.25 − baseline: no cell has all its pairs yet.'
     """
     effects = [effect for _, effect in outcome.effects(name) if effect.complete]
-    partly = sum(effect.difference is not None and not effect.complete for _, effect in outcome.effects(name))
-    others = f" {partly} {_plural('cell', partly)} with part of the runs not counted." if partly else ""
+    others = _not_counted([effect for _, effect in outcome.effects(name) if not effect.complete])
     if not effects:
         return f"{minus(name)}: no cell has all its pairs yet.{others}"
     verdicts = [effect.verdict for effect in effects]
@@ -45,21 +46,40 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     return text + others
 
 
+def _not_counted(effects: Sequence[Effect]) -> str:
+    """How many cells have pairs and do not count, by reason."""
+    diverged = [effect for effect in effects if effect.diverged]
+    mixed = [effect for effect in effects if effect.mixed and not effect.diverged]
+    partly = [e for e in effects if e.difference is not None and not e.diverged and not e.mixed]
+    text = ""
+    if diverged:
+        lost, pairs = sum(effect.diverged for effect in diverged), sum(effect.finished for effect in diverged)
+        text += f" {len(diverged)} {_plural('cell', len(diverged))} with diverged runs not counted ({lost} of {pairs} pairs)."
+    if mixed:
+        text += f" {len(mixed)} {_plural('cell', len(mixed))} with pairs of different precision not counted."
+    if partly:
+        text += f" {len(partly)} {_plural('cell', len(partly))} with part of the runs not counted."
+    return text
+
+
 def band_sentences(curves: Sequence[Curve]) -> list[str]:
-    """In which range of λ the median of Glass's Δ over datasets is not negative, per model.
+    """From 0 up to which λ the median of Glass's Δ over datasets is never negative, per model.
 
     >>> from sharpen.studies.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
     >>> band_sentences([Curve("cora", "gcn", "accuracy", points, 5)])
-    ['GCN (1 dataset): the median Δ is at least 0 at 2 of 2 positive λ, up to λ = 1, and largest at λ = 1 (+1.00).']
+    ['GCN (1 dataset): the median Δ is at least 0 from λ = 0 to λ = 1, at 2 of 2 positive λ in all, and largest at λ = 1 (+1.00).']
     """
     lines = []
     for band in glass_bands(curves):
-        good = [lam for lam, median in zip(band.lams, band.median, strict=True) if median >= 0 and lam > 0]
+        positive = [(lam, median >= 0) for lam, median in zip(band.lams, band.median, strict=True) if lam > 0]
+        unbroken = [lam for lam, _ in itertools.takewhile(lambda point: point[1], positive)]
+        good = sum(fine for _, fine in positive)
+        reach = f"from λ = 0 to λ = {unbroken[-1]:g}, at" if unbroken else "at no λ next to 0, at"
         lines.append(
-            f"{model_title(band.model)} ({band.datasets} {_plural('dataset', band.datasets)}): the median Δ is at least 0 at "
-            f"{len(good)} of {sum(lam > 0 for lam in band.lams)} positive λ, up to λ = {max(good, default=0):g}, and largest "
-            f"at λ = {band.lams[int(np.argmax(band.median))]:g} ({signed(max(band.median))})."
+            f"{model_title(band.model)} ({band.datasets} {_plural('dataset', band.datasets)}): the median Δ is at least 0 {reach} "
+            f"{good} of {len(positive)} positive λ in all, and largest at λ = {band.lams[int(np.argmax(band.median))]:g} "
+            f"({signed(max(band.median))})."
         )
     return lines
 
@@ -130,34 +150,24 @@ def missing_lines(outcome: Outcome) -> list[str]:
     cells: dict[str, list[CellOutcome]] = {}
     for cell in outcome.cells:
         reasons = dict.fromkeys(effect.reason for effect in cell.effects if effect.difference is None and effect.reason)
+        if not cell.effects:  # a study that compares nothing
+            reasons = dict.fromkeys(side.reason for side in cell.sides.values() if not side.n and side.reason)
         for reason in reasons:
             cells.setdefault(reason, []).append(cell)
     return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]
 
 
 def cost_sentence(costs: Sequence[Cost]) -> str:
-    """What records took, by device.
+    """The time that training took, by device; reading data and looking for the size of populations is not in it.
 
     >>> cost_sentence([Cost("NVIDIA H200", "tf32", 8405, 2520.0)])
-    '42.0 minutes on NVIDIA H200 (tf32, 8,405 runs).'
+    '42 min on NVIDIA H200 (tf32, 8,405 runs).'
     >>> cost_sentence([])
     'nothing yet.'
     """
     if not costs:
         return "nothing yet."
     return "; ".join(f"{duration(c.seconds)} on {c.device} ({c.precision}, {c.runs:,} runs)" for c in costs) + "."
-
-
-def duration(seconds: float) -> str:
-    """A length of time in the unit that suits it.
-
-    >>> duration(42), duration(600), duration(9000)
-    ('42.0 seconds', '10.0 minutes', '2.5 hours')
-    """
-    for unit, size in (("hours", 3600), ("minutes", 60)):
-        if seconds >= (2 if unit == "hours" else 1.5) * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} seconds"
 
 
 def provenance_sentence(provenance: Provenance) -> str:

@@ -73,9 +73,12 @@ class Gain:
         n: over so many pairs.
         tell_n: whether the line says n.
         decimals: two for points; more for what is not in percent.
+        splits: on so many splits, where splits have several pairs each.
 
     >>> Gain(1.2, (0.31, 2.09), 5).line()
     Line(text='+1.20 [+0.31, +2.09] (n = 5)', bold=True, muted=False)
+    >>> Gain(1.2, (0.31, 2.09), 20, splits=10).line().text
+    '+1.20 [+0.31, +2.09] (20 runs on 10 splits)'
     """
 
     difference: float
@@ -83,6 +86,7 @@ class Gain:
     n: int | None = None
     tell_n: bool = True
     decimals: int = 2
+    splits: int | None = None
 
     @property
     def sure(self) -> bool:
@@ -94,11 +98,13 @@ class Gain:
         if self.interval is not None:
             low, high = (signed(end, self.decimals) for end in self.interval)
             text += f" [{low}, {high}]"
-        return Line(text + _n(self.n, self.tell_n), bold=self.sure)
+        told = f" ({how_many(self.n, self.splits)})" if self.tell_n and self.n is not None else ""
+        return Line(text + told, bold=self.sure)
 
     def fields(self) -> Mapping[str, object]:
         low, high = self.interval or (None, None)
-        return {"difference": self.difference, "low": low, "high": high, "n": self.n}
+        found: dict[str, object] = {"difference": self.difference, "low": low, "high": high, "n": self.n}
+        return found if self.splits is None else found | {"splits": self.splits}
 
 
 @dataclass(frozen=True)
@@ -576,6 +582,15 @@ def _plain(value: object) -> str:
 
 def _spread(sd: float | None) -> str:
     return "" if sd is None else f" ± {number(sd)}"
+
+
+def how_many(runs: int, splits: int | None = None) -> str:
+    """A number of runs; where splits have several each, how many splits.
+
+    >>> how_many(20, 20), how_many(5, 1), how_many(20, 10)
+    ('n = 20', 'n = 5', '20 runs on 10 splits')
+    """
+    return f"{runs} runs on {splits} splits" if splits is not None and 1 < splits < runs else f"n = {runs}"
 
 
 def _n(n: int | None, tell: bool) -> str:

@@ -1,8 +1,9 @@
 """Who trains what right now: claims that several runners on one store respect, and that die with their runner.
 
 A claim is a small file that names its trials, its process and its machine. It is made under a lock that the system releases with
-the process, so that two runners never claim the same trial. Its owner touches it every few seconds; it counts no more once its
-process is gone (on this machine) or it has not been touched for two minutes (on any).
+the process, so that two runners never claim the same trial. On the machine of its process it counts as long as that lives, and no
+longer. Elsewhere nobody can see the process: its owner touches the claim every few seconds, and it counts no more once it has not
+been touched for two minutes, by the clock of the file system that both times come from.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import socket
 import threading
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 try:
     import fcntl
@@ -50,8 +53,11 @@ class Claim:
         over = threading.Event()
 
         def touch() -> None:
-            while not over.wait(HEARTBEAT_SECONDS) and self._is_ours():
-                os.utime(self.path)
+            while not over.wait(HEARTBEAT_SECONDS):
+                with suppress(OSError):  # the next touch may succeed, and a dozen may fail before the claim is lost
+                    if not self._is_ours():
+                        return
+                    os.utime(self.path)
 
         heart = threading.Thread(target=touch, daemon=True)
         heart.start()
@@ -64,14 +70,14 @@ class Claim:
 
     def release(self) -> None:
         """Gives the trials up."""
-        with locked(self.path.parent):
+        with suppress(OSError), locked(self.path.parent):  # what cannot be removed ends with its process
             if self._is_ours():
                 self.path.unlink(missing_ok=True)
 
     def _is_ours(self) -> bool:
         """Whether the claim still counts: while this machine slept, another runner may have taken the trials over."""
         found = _load(self.path)
-        return found is not None and found[0].token == self.token
+        return isinstance(found, _Found) and found.claim.token == self.token
 
 
 def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
@@ -84,7 +90,7 @@ def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted, path = frozenset(ids), folder / f"{key}.json"
-    mine = Claim(path, wanted, socket.gethostname(), os.getpid(), secrets.token_hex(8))
+    mine = Claim(path, wanted, this_host(), os.getpid(), secrets.token_hex(8))
     content = {
         "host": mine.host,
         "pid": mine.pid,
@@ -93,12 +99,16 @@ def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
         "ids": sorted(wanted),
     }
     with locked(folder):
+        now = _file_system_time(folder)
         for other in folder.glob("*.json"):
-            found = _read(other)
-            if found is None:
+            found = _load(other)
+            if found is None:  # given up this moment
+                continue
+            if isinstance(found, _Found) and _counts(found, now):
+                if found.claim.ids & wanted:
+                    return None
+            else:
                 other.unlink(missing_ok=True)
-            elif found.ids & wanted:
-                return None
         # Linked from a whole file: whoever reads the claim reads all of it.
         temporary = folder / f".{key}.{mine.token}.tmp"
         temporary.write_text(json.dumps(content), encoding="utf-8")
@@ -115,7 +125,10 @@ def claims(folder: Path) -> list[Claim]:
     >>> claims(Path("no/such/folder"))
     []
     """
-    return [found for path in sorted(folder.glob("*.json")) if (found := _read(path)) is not None]
+    loaded = [_load(path) for path in sorted(folder.glob("*.json"))]
+    found = [claim_ for claim_ in loaded if isinstance(claim_, _Found)]
+    now = _file_system_time(folder) if any(claim_.claim.host != this_host() for claim_ in found) else time.time()
+    return [claim_.claim for claim_ in found if _counts(claim_, now)]
 
 
 @contextmanager
@@ -141,28 +154,65 @@ def make_visible(temporary: Path, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _load(path: Path) -> tuple[Claim, str | None] | None:
-    """The claim in a file, and when its process started; None if there is none."""
+@cache
+def this_host() -> str:
+    """This machine since it was started, and the space in which its process numbers mean something.
+
+    Two containers may share a name, and a machine that was restarted has new processes with old numbers.
+
+    >>> this_host().startswith(socket.gethostname())
+    True
+    """
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with suppress(OSError):
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
+
+
+class _Found(NamedTuple):
+    """A claim as it lies there: when its process started, and when it was last touched."""
+
+    claim: Claim
+    process_start: str | None
+    touched: float
+
+
+def _load(path: Path) -> _Found | Literal["no claim"] | None:
+    """The claim in a file; None if it is gone. What cannot be read at the moment is an :class:`OSError`, and no doubt."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text, touched = path.read_text(encoding="utf-8"), path.stat().st_mtime
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        return "no claim"
+    try:
+        content = json.loads(text)
         found = Claim(path, frozenset(content["ids"]), content["host"], int(content["pid"]), content["token"])
-        return found, content["process_start"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return _Found(found, content["process_start"], touched)
+    except (ValueError, KeyError, TypeError):
+        return "no claim"
 
 
-def _read(path: Path) -> Claim | None:
-    """The claim in a file, if it still counts."""
-    found = _load(path)
-    if found is None:
-        return None
-    claim_, start = found
+def _counts(found: _Found, now: float) -> bool:
+    """Whether a claim still counts: here its process decides, elsewhere the time since it was touched."""
+    if found.claim.host == this_host() and os.name == "posix":
+        return _alive(found.claim.pid, found.process_start)
+    return now - found.touched <= LEASE_SECONDS
+
+
+def _file_system_time(folder: Path) -> float:
+    """The time by the clock that stamps files here, which on a network is not this machine's."""
+    probe = folder / f".now.{secrets.token_hex(4)}.tmp"
     try:
-        age = time.time() - path.stat().st_mtime
-    except OSError:  # given up this moment
-        return None
-    here = claim_.host == socket.gethostname() and os.name == "posix"
-    return claim_ if age <= LEASE_SECONDS and (not here or _alive(claim_.pid, start)) else None
+        probe.touch()
+        return probe.stat().st_mtime
+    except OSError:  # no permission to write: this machine's clock must do
+        return time.time()
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
 
 
 def _alive(pid: int, start: str | None) -> bool:

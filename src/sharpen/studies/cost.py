@@ -26,7 +26,7 @@ _RATES = {
 }
 # A GAT passes about twice as often over activations and edges.
 _GAT = 2.0
-# A meta-learned λ needs two forward and three backward passes, for which there are no fused kernels.
+# A meta-learned λ needs two forward and three backward passes, and its losses have no fused kernel.
 _META = 4.0
 # What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch.
 _FIXED = {"cuda": (6.0, 5e-4), "cpu": (0.5, 0.0)}
@@ -68,7 +68,7 @@ class Costs:
     def learn(self, records: Sequence[Record]) -> None:
         """Takes a finished population into account."""
         trial = records[0].trial
-        self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, len(records))
+        self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, records[0].members)
 
     def _learn(self, shape: _Shape, epochs: int, seconds: float, members: int) -> None:
         once, each = _FIXED[self.kind]

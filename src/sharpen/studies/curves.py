@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sharpen.evaluation import glass_delta, paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, Side, same_but, scores_of_pairs
+from sharpen.evaluation import paired_difference
+from sharpen.studies.outcome import (
+    CellOutcome,
+    Outcome,
+    Side,
+    glass_of_pairs,
+    pairs_of_runs,
+    same_but,
+    scores_of_pairs,
+)
+from sharpen.studies.spec import Study
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,23 @@ def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
     return [curve for curve in curves if curve is not None and len(curve.points) > fewest]
 
 
+def on_lambda_curve(cell: CellOutcome, name: str, study: Study) -> bool:
+    """Whether a variant of a cell is plain training, or differs from it in a symmetric λ and in nothing else.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> study = load_study("main")
+    >>> cell = outcome(study, "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"]).cells[0]
+    >>> on_lambda_curve(cell, "ts-0.25", study)
+    True
+    """
+    trial, baseline = cell.sides[name].trial, cell.sides[study.baseline or ""].trial
+    if trial is None or baseline is None or baseline.lam != 0:
+        return False
+    return trial.lam_labeled == -trial.lam and same_but(trial, baseline, "lam", "lam_labeled")
+
+
 def glass_bands(curves: Sequence[Curve]) -> list[Band]:
     """Median and quartiles over datasets, one band per model, in the order of the curves.
 
@@ -114,9 +140,7 @@ def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
     points = []
     for name in outcome.study.variants:
         side = cell.sides[name]
-        if side.trial is None or side.trial.lam_labeled != -side.trial.lam:
-            continue
-        if side.n and same_but(side.trial, baseline.trial, "lam", "lam_labeled"):
+        if side.trial is not None and side.n and on_lambda_curve(cell, name, outcome.study):
             point = _point(side.trial.lam, side, baseline)
             if point is not None:
                 points.append(point)
@@ -132,11 +156,10 @@ def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
 
 
 def _point(lam: float, side: Side, baseline: Side) -> Point | None:
-    a, b, _ = scores_of_pairs(side, baseline)
-    if not a:
+    pairs, _ = pairs_of_runs(side, baseline)
+    if not pairs:
         return None
-    difference = paired_difference(a, b, resamples=0)
-    glass = glass_delta(a, b)
+    difference = paired_difference(*scores_of_pairs(pairs), resamples=0)
     return Point(
         lam=lam,
         mean=float(np.mean(side.tests)),
@@ -144,5 +167,5 @@ def _point(lam: float, side: Side, baseline: Side) -> Point | None:
         n=side.n,
         difference=difference.difference,
         interval=difference.t_interval,
-        glass=None if np.isnan(glass) else glass,
+        glass=glass_of_pairs(pairs),
     )

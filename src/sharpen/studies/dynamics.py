@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sharpen.evaluation import PairedDifference, paired_difference
+from sharpen.evaluation import PairedDifference, by_split, paired_difference
 from sharpen.studies.outcome import CellOutcome, Outcome, Side
 
 Series = NDArray[np.float64]
@@ -83,14 +83,15 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
     sharpened, baseline = (
         {(run.split, run.seed): run.id for run in cell.sides[name].runs if run.ok} for name in contrast
     )
-    pairs = [
-        (baseline[key], sharpened[key])
+    keys = [
+        key
         for key in baseline
         if key in sharpened
         and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in TRACES.values())
     ]
-    if not pairs:
+    if not keys:
         return None
+    pairs = [(baseline[key], sharpened[key]) for key in keys]
     before, after = (
         Trajectories(
             _label(cell.sides[side]),
@@ -103,7 +104,7 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
         model=cell.model,
         baseline=before,
         sharpened=after,
-        gap=paired_difference(after.gap.mean(1), before.gap.mean(1)),
+        gap=paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1))),
         above=float((after.gap.mean(0) > before.gap.mean(0)).mean()),
     )
 

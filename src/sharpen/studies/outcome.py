@@ -13,11 +13,13 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from sharpen.datasets import list_datasets
 from sharpen.evaluation import (
     Consistency,
     PairedDifference,
+    by_split,
     choose_by_validation,
     consistent_with,
     glass_delta,
@@ -25,7 +27,7 @@ from sharpen.evaluation import (
     paired_difference,
 )
 from sharpen.paper import Published, published
-from sharpen.studies.plan import CellPlan, plan
+from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import runs
 from sharpen.studies.spec import Contrast, Study
 from sharpen.trial import Trial
@@ -49,6 +51,7 @@ class Run:
     seed: int
     val: float | None
     test: float | None
+    precision: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -126,13 +129,17 @@ class Effect:
 
     Args:
         contrast: which two.
-        difference: None where there is not one pair.
+        difference: None where there is not one pair. Where several splits have several runs each, its n are the splits: runs on
+            one split are not independent (:func:`sharpen.evaluation.by_split`).
         corrected_p: of the paired t-test, after Holm's correction over the study's complete cells.
         glass: the difference in standard deviations of the second side.
         published: what the paper says the difference is.
         published_sd: the spread that the paper gives it: of both sides together, as if they were independent.
         consistency: our differences against the published one.
-        planned, finished: how many pairs the protocol asks for, and how many are finished, diverged ones included.
+        planned, finished: how many pairs of runs the protocol asks for, and how many are finished, diverged ones included.
+        n: how many pairs of runs the difference rests on.
+        splits: on how many splits they are.
+        mixed: how many of them are of two precisions, and so say more than what was compared.
         reason: why there is no difference, or why it rests on fewer pairs than planned.
 
     >>> Effect(Contrast("ts-0.25", "baseline"), planned=5, reason="not run yet").verdict
@@ -148,29 +155,34 @@ class Effect:
     consistency: Consistency | None = None
     planned: int = 0
     finished: int = 0
+    n: int = 0
+    splits: int = 0
+    mixed: int = 0
     reason: str | None = None
 
     @property
-    def n(self) -> int:
-        """How many pairs the difference rests on."""
-        return 0 if self.difference is None else self.difference.n
+    def diverged(self) -> int:
+        """How many pairs are left out because a run diverged."""
+        return self.finished - self.n
 
     @property
     def complete(self) -> bool:
-        """Whether all planned pairs are finished, so that it counts where cells are counted."""
-        return self.difference is not None and self.finished == self.planned
+        """Whether all planned pairs are there, none diverged and none of two precisions, so that it counts among cells."""
+        return self.difference is not None and self.n == self.planned and not self.mixed
 
     @property
     def verdict(self) -> str:
-        """``gain`` or ``loss`` where the 95 % t interval excludes zero, else ``unclear``; ``unknown`` without one.
+        """``gain`` or ``loss`` where the 95 % t interval excludes zero, else ``unclear``; ``unknown`` without two pairs.
 
-        Where all differences are zero (the same runs on both sides) it is ``unclear``: there is nothing to tell apart.
+        Differences that are all the same have no interval: they are a gain or a loss, or ``unclear`` where all are zero (the same
+        runs on both sides). What diverged might have been the losses: survivors alone are ``unclear``, and so are pairs of two
+        precisions.
         """
         if self.difference is None or self.difference.n < 2:
             return "unknown"
-        if self.difference.t_interval is None:
+        if self.diverged or self.mixed:
             return "unclear"
-        low, high = self.difference.t_interval
+        low, high = self.difference.t_interval or (self.difference.difference, self.difference.difference)
         return "unclear" if low <= 0 <= high else "gain" if low > 0 else "loss"
 
 
@@ -181,6 +193,7 @@ class CellOutcome:
     Args:
         dataset, model, metric: which, and what its scores are.
         planned: runs per variant.
+        splits: on how many splits they are.
         sides: by name: every variant, then every choice.
         effects: one per comparison of the study, in its order.
         reason: why the cell has no records at all.
@@ -190,6 +203,7 @@ class CellOutcome:
     model: str
     metric: str
     planned: int
+    splits: int
     sides: Mapping[str, Side] = field(default_factory=dict)
     effects: tuple[Effect, ...] = ()
     reason: str | None = None
@@ -250,6 +264,11 @@ class Outcome:
     max_epochs: int | None = None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Every variant, then every choice: the sides of every cell."""
+        return (*self.study.variants, *self.study.choose)
+
+    @property
     def complete(self) -> int:
         """How many cells have all their comparisons on all the pairs that were planned."""
         return sum(bool(cell.effects) and all(effect.complete for effect in cell.effects) for cell in self.cells)
@@ -280,7 +299,7 @@ def outcome(
 
     Args:
         study: what was declared.
-        protocol: ``paper`` or ``paired``.
+        protocol: ``paper``, ``paired`` or ``ablation``.
         frame: records as :meth:`sharpen.studies.Store.frame` gives them: ``id``, ``val``, ``test`` and what they took.
         unavailable: by dataset, why its cells cannot be run here.
         datasets, models: those to keep; None: all.
@@ -328,16 +347,17 @@ def _finished(frame: pd.DataFrame) -> dict[str, Run]:
     if frame.empty:
         return {}
     rows = frame.drop_duplicates("id")
-    columns = [rows[name].tolist() for name in ("id", "split", "seed", "val", "test")]
+    columns = [rows[name].tolist() for name in ("id", "split", "seed", "val", "test", "precision")]
     return {
-        id: Run(id, split, int(seed), _percent(val), _percent(test))
-        for id, split, seed, val, test in zip(*columns, strict=True)
+        id: Run(id, split, int(seed), _percent(val), _percent(test), precision)
+        for id, split, seed, val, test, precision in zip(*columns, strict=True)
     }
 
 
 def _cell(study: Study, protocol: str, planned: CellPlan, found: Mapping[str, Run], absent: str) -> CellOutcome:
     dataset, model = planned.cell
-    size = len(runs(dataset, protocol, study.runs))
+    pairs = runs(dataset, protocol, study.runs)
+    size = len(pairs)
     sides: dict[str, Side] = {}
     for name in study.variants:
         trials = planned.trials.get(name, [])
@@ -355,6 +375,7 @@ def _cell(study: Study, protocol: str, planned: CellPlan, found: Mapping[str, Ru
         model=model,
         metric=_metric(dataset),
         planned=size,
+        splits=len({split for split, _ in pairs}),
         sides=sides,
         effects=effects,
         reason=(planned.reason or absent) if none else None,
@@ -380,9 +401,14 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
     if complete < len(candidates):
         some = f"{complete} of {len(candidates)} candidates run" if any(side.runs for side in candidates) else absent
         return Side(name, None, None, size, reason=planned.reason or some)
-    # Of equals the first is taken: what changes nothing stands first, then the order of the study.
+    # Of equals the first is taken: what changes nothing stands first, then what changes λ least, then the order of the study.
     unchanged = baseline.trial if baseline is not None else None
-    ordered = sorted(candidates, key=lambda side: side.trial != unchanged)
+
+    def change(side: Side) -> tuple[bool, float]:
+        apart = 0.0 if side.trial is None or unchanged is None else abs(side.trial.lam - unchanged.lam)
+        return side.trial != unchanged, round(apart, 9)
+
+    ordered = sorted(candidates, key=change)
     best = choose_by_validation(
         {float(i): pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for i, side in enumerate(ordered)}
     )
@@ -396,8 +422,15 @@ def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side
         return side
     consistency = None
     if protocol == "paper" and side.n:
-        consistency = consistent_with(said.mean, said.sd, len(runs(planned.cell.dataset, "paper")), side.tests)
+        own = said == published(study.published or "").get((*planned.cell, side.name))  # else it is of the main table
+        count = _published_runs(study, planned.cell) if own else len(runs(planned.cell.dataset, "paper"))
+        consistency = consistent_with(said.mean, said.sd, count, side.tests)
     return replace(side, published=said, consistency=consistency)
+
+
+def _published_runs(study: Study, cell: Cell) -> int:
+    """On how many runs the paper's number of a cell rests."""
+    return study.published_runs.get(cell.model, len(runs(cell.dataset, "paper")))
 
 
 def _published_side(study: Study, planned: CellPlan, name: str) -> Published | None:
@@ -433,23 +466,25 @@ def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[
     empty = Effect(contrast, published=delta, published_sd=sd, planned=side.planned)
     if not side.runs or not against.runs:
         return replace(empty, reason=side.reason if not side.runs else against.reason)
-    a, b, finished = scores_of_pairs(side, against)
-    if not a:
+    pairs, finished = pairs_of_runs(side, against)
+    if not pairs:
         why = "no pair without a diverged run" if finished else f"no common runs of {contrast.name} yet"
         return replace(empty, finished=finished, reason=side.reason or against.reason or why)
-    difference = paired_difference(a, b, resamples=9999 if bootstrap else 0)
+    a, b = scores_of_pairs(pairs)
     consistency = None
     if delta is not None and sd is not None:
-        differences = np.subtract(a, b)
-        consistency = consistent_with(delta, sd, len(runs(planned.cell.dataset, "paper")), differences)
-    glass = glass_delta(a, b)
+        consistency = consistent_with(delta, sd, _published_runs(study, planned.cell), np.subtract(a, b))
+    mixed = sum(one.precision != other.precision for one, other in pairs)
     return replace(
         empty,
-        difference=difference,
-        glass=None if math.isnan(glass) else glass,
+        difference=paired_difference(a, b, resamples=9999 if bootstrap else 0),
+        glass=glass_of_pairs(pairs),
         consistency=consistency,
         finished=finished,
-        reason=_why_fewer(side, against, finished, len(a)),
+        n=len(pairs),
+        splits=len({run.split for run, _ in pairs}),
+        mixed=mixed,
+        reason=_why_not_counted(side, against, finished, len(pairs), mixed),
     )
 
 
@@ -462,20 +497,46 @@ def same_but(a: Trial, b: Trial, *names: str) -> bool:
     return all(getattr(a, f.name) == getattr(b, f.name) for f in fields(Trial) if f.name not in names)
 
 
-def scores_of_pairs(side: Side, against: Side) -> tuple[list[float], list[float], int]:
-    """Test scores of both sides on the same (split, seed), and how many such pairs are finished.
+def pairs_of_runs(side: Side, against: Side) -> tuple[list[tuple[Run, Run]], int]:
+    """Runs of both sides on the same (split, seed) of which none diverged, and how many such pairs are finished.
 
     >>> one = Side("a", "a", None, 2, (Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, None)))
-    >>> scores_of_pairs(one, one)
-    ([81.0], [81.0], 2)
+    >>> [(a.test, b.test) for a, b in pairs_of_runs(one, one)[0]], pairs_of_runs(one, one)[1]
+    ([(81.0, 81.0)], 2)
     """
     others = {(run.split, run.seed): run for run in against.runs}
     both = [(run, others[run.split, run.seed]) for run in side.runs if (run.split, run.seed) in others]
-    scored = [(a.test, b.test) for a, b in both if a.test is not None and b.test is not None]
-    return [a for a, _ in scored], [b for _, b in scored], len(both)
+    return [(a, b) for a, b in both if a.ok and b.ok], len(both)
 
 
-def _why_fewer(side: Side, against: Side, finished: int, used: int) -> str | None:
+def scores_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The test scores of both sides, of which each stands for itself: one per split where splits have several runs.
+
+    >>> runs = [Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, 83.0), Run("3", "t", 2, 80.0, 85.0)]
+    >>> scores_of_pairs([(run, run) for run in runs])[0].tolist()
+    [82.0, 85.0]
+    """
+    return by_split([run.split for run, _ in pairs], *_tests(pairs))
+
+
+def glass_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> float | None:
+    """Glass's Δ, by the standard deviation over all runs of the second side, as the paper has it; None if that is 0.
+
+    >>> runs = [Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, 83.0)]
+    >>> glass_of_pairs([(run, run) for run in runs])
+    0.0
+    """
+    glass = glass_delta(*_tests(pairs))
+    return None if math.isnan(glass) else glass
+
+
+def _tests(pairs: Sequence[tuple[Run, Run]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.array([a.test for a, _ in pairs], np.float64), np.array([b.test for _, b in pairs], np.float64)
+
+
+def _why_not_counted(side: Side, against: Side, finished: int, used: int, mixed: int) -> str | None:
+    if mixed:
+        return f"{mixed} of {side.planned} pairs of different precision"
     if side.variant == against.variant and side.name != against.name:
         return f"validation chooses {against.name} itself"
     parts = []

@@ -10,7 +10,7 @@ Planetoid    one class-balanced draw, 5 seeds                       20 class-bal
 Amazon, Co.  the fixed split, 3 seeds                               20 stratified draws of the same ratio
 WikiCS       the first 3 of its 20 splits                           its 20 splits
 Squirrel, …  the 10 splits (Squirrel, Chameleon), the first 3 of 10  10 splits × 2 seeds
-ogbn-arxiv   its split, 5 seeds                                     its split, 20 seeds
+ogbn-…       its split, 5 seeds                                     its split, 20 seeds
 ===========  =====================================================  =============================================================
 
 A third, ``ablation``, is the paper's with the one difference that its ablation scripts make: on Planetoid they draw the split with
@@ -20,11 +20,10 @@ other cells.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 
 PROTOCOLS = ("paper", "paired", "ablation")
 PAIRS = 20
@@ -57,7 +56,7 @@ _SPLITS: dict[str, _Splits] = {
     "wikics": _given(20, runs=3),
     **dict.fromkeys(("squirrel", "chameleon"), _given(10, runs=10)),
     **dict.fromkeys(("amazon-ratings", "roman-empire", "minesweeper"), _given(10, runs=3)),
-    "ogbn-arxiv": _given(1, runs=5),
+    **dict.fromkeys(("ogbn-arxiv", "ogbn-products"), _given(1, runs=5)),
     "digits": _Splits((_DIGITS.format(seed=0),), runs=5, paired=_DIGITS),
 }
 DATASETS = tuple(_SPLITS)
@@ -105,7 +104,6 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
     """
     if isinstance(value, str) and value in allowed:
         return value
-    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), allowed, n=1, cutoff=0.5)
-    near = near or difflib.get_close_matches(str(value).lower(), allowed, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InputError(f"{where}there is no {what} {value!r}; {hint}There are {', '.join(allowed)}")
+    raise InputError(
+        f"{where}there is no {what} {value!r}; {did_you_mean(value, allowed)}There are {', '.join(allowed)}"
+    )

@@ -23,7 +23,7 @@ from sharpen.errors import InputError
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
-from sharpen.studies.store import Store
+from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
 from sharpen.training import train
 from sharpen.training.device import arithmetic, describe_device, resolve_device
@@ -81,7 +81,7 @@ def run(
     Args:
         studies: One, or several; a trial that they share is trained once.
         store: Where records are, and go.
-        protocol: ``paper`` or ``paired``.
+        protocol: ``paper``, ``paired`` or ``ablation``.
         on: ``here``, in this process; ``ray`` or ``ray://HOST:PORT``, on a cluster (:func:`sharpen.cluster.connection.connected`).
         device, precision: As :func:`sharpen.train` takes them.
         datasets, models: Those to keep; None: all.
@@ -108,11 +108,15 @@ def run(
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
     with _workers(on, device, precision, progress, say) as workers, ExitStack() as claims:
         for problem in store.set_aside():
-            say(f"Not trusted, because {problem.reason}: {problem.path}")
+            say(problem.line)
         costs = Costs(workers.kind, workers.device, precision, store.frame())
         sizes = Sizes(costs, max_members, time_limit)
         wanted = len(work.trials)
         summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
+        for other, count in _other_precisions(store, work, precision).items():
+            say(
+                f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
+            )
         if not download:
             work.skip_without_data(store, data)
         flights = _Flights(work, store, workers, costs, _Datasets(work, data, say), claims, say)
@@ -122,6 +126,8 @@ def run(
             f"{', '.join(study.name for study in studies)} ({protocol}): {wanted} trials, {summary.recorded} recorded, "
             f"{sum(map(len, populations))} to train in {_outlook(costs, populations, workers.slots)} on {workers.name}"
         )
+        if populations:
+            store.check_writable()
         while populations or flights.number:
             hold = None
             if stop.is_set():
@@ -168,8 +174,8 @@ class _Workers(Protocol):
     def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str]) -> int:
         """Begins to train; gives a number to tell populations apart by."""
 
-    def finish(self) -> tuple[int, Result]:
-        """Waits until one is done."""
+    def finish(self, take: Callable[[int, Result], None]) -> int:
+        """Waits until one is done; gives its number. What came of it is taken before, in one or several parts."""
 
 
 @contextmanager
@@ -202,14 +208,24 @@ class _Here:
         self._next = (data, trials)
         return 0
 
-    def finish(self) -> tuple[int, Result]:
+    def finish(self, take: Callable[[int, Result], None]) -> int:
         assert self._next is not None
         (data, trials), self._next = self._next, None
         try:
-            records = train(data, trials, device=self._asked, precision=self._precision, progress=self._progress)
+            train(
+                data,
+                trials,
+                device=self._asked,
+                precision=self._precision,
+                progress=self._progress,
+                # What memory or cache divides is kept part by part: no more is lost than what is in flight.
+                on_records=lambda records: take(0, Result(records)),
+            )
+        except StoreError:  # no cell can be kept
+            raise
         except InputError as error:
-            return 0, Result(error)
-        return 0, Result(records)
+            take(0, Result(error))
+        return 0
 
 
 class _Datasets:
@@ -228,6 +244,12 @@ class _Datasets:
                 self._say(f"{name}: left out: {error}")
                 return None
         return self._loaded[name]
+
+
+def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int]:
+    """How many records of the work there are in other precisions than the one asked for."""
+    found = store.frame(work.trials.values())["precision"].value_counts()
+    return {str(name): int(count) for name, count in found.items() if name != precision}
 
 
 @dataclass
@@ -277,22 +299,29 @@ class _Flights:
         self._flying[self._workers.start(dataset, trials, keep)] = _Flight(trials, held, time.monotonic())
 
     def finish(self, waiting: Sequence[Sequence[Trial]]) -> int:
-        """Waits for one, records it, gives up its claim; gives how many trials it had."""
-        number, result = self._workers.finish()
-        flight = self._flying.pop(number)
-        with flight.claim:
+        """Waits for one, records it, gives up its claim; gives how many trials were recorded."""
+        recorded = 0
+
+        def take(number: int, result: Result) -> None:
+            nonlocal recorded
+            flight = self._flying[number]
             if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
                 cell = Cell(str(flight.trials[0].dataset), flight.trials[0].model)
                 self._work.skip([cell], str(result.outcome))
                 self._say(f"{cell}: left out: {result.outcome}")
-                return 0
+                return
             records = result.outcome
             self._store.add(records, keep_traces=records[0].trial.id in self._work.traced)
             self._costs.learn(records)
-            left = [*waiting, *(other.trials for other in self._flying.values())]
+            recorded += len(records)
+            left = [*waiting, *(other.trials for other in self._flying.values() if other is not flight)]
             more = f"; left: {_outlook(self._costs, left, self._workers.slots)}" if left else ""
-            self._say(_line(result, records, time.monotonic() - flight.began) + more)
-            return len(records)
+            now = time.monotonic()
+            self._say(_line(result, records, now - flight.began) + more)
+            flight.began = now
+
+        self._flying.pop(self._workers.finish(take)).claim.close()
+        return recorded
 
 
 def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:

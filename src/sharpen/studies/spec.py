@@ -31,14 +31,14 @@ import fnmatch
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from sharpen.errors import InputError
-from sharpen.paper import lambda_star, setting
+from sharpen.paper import lambda_star, published_tables, setting
 from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
 from sharpen.studies.reading import Source, Where, read
 from sharpen.trial import MODELS, Trial
@@ -63,6 +63,7 @@ KEYS = (
     "about",
     "leaves_open",
     "published",
+    "published_runs",
     "datasets",
     "models",
     "protocols",
@@ -123,6 +124,8 @@ class Variant:
 
     name: str
     fields: Mapping[str, Value]
+    template: str = field(default="", repr=False, compare=False)
+    """The key that it stands under in its file: its name, with values of which there are several left open."""
 
     def trial(self, dataset: str, model: str) -> Trial:
         """The trial of a cell; split and seed are still open."""
@@ -156,6 +159,7 @@ class Study:
         about: What the table or figure is.
         leaves_open: What the paper leaves open about it, and how it is settled here.
         published: The name of its table in ``paper/published.csv``; None if there are no numbers.
+        published_runs: By model, on how many runs those rest, where that is not what the paper's protocol says.
         datasets, models: The cells: every dataset with every model.
         protocols: Which of the protocols it can be run under; ``paper`` and ``paired`` unless it says otherwise.
         runs: How many runs per cell, if not as many as the protocol says.
@@ -177,6 +181,7 @@ class Study:
     about: str
     leaves_open: str
     published: str | None
+    published_runs: Mapping[str, int]
     datasets: tuple[str, ...]
     models: tuple[str, ...]
     protocols: tuple[str, ...]
@@ -239,11 +244,14 @@ def _study(name: str, source: Source) -> Study:
         title=source.text(("title",), content["title"]),
         about=source.text(("about",), content["about"]) if "about" in content else "",
         leaves_open=source.text(("leaves_open",), content["leaves_open"]) if "leaves_open" in content else "",
-        published=source.text(("published",), content["published"]) if content.get("published") is not None else None,
+        published=None
+        if content.get("published") is None
+        else one_of("published table", content["published"], published_tables(), where=source.place(("published",))),
+        published_runs=_published_runs(source),
         datasets=source.words(("datasets",), content["datasets"], DATASETS, "dataset"),
         models=source.words(("models",), content["models"], MODELS, "model"),
         protocols=source.words(("protocols",), content.get("protocols", ["paper", "paired"]), PROTOCOLS, "protocol"),
-        runs=_count(source, content.get("runs")),
+        runs=_count(source, ("runs",), content.get("runs")),
         traces=_flag(source, ("traces",), content.get("traces", False)),
         variants=variants,
         baseline=baseline,
@@ -279,7 +287,7 @@ def _variants(source: Source) -> Iterator[Variant]:
                 raise source.fail(where, f"two variants are called {name!r}; {way}")
             seen.add(name)
             own = {field: value for field, (_, value) in zip(spread, combination, strict=True)}
-            yield Variant(name, shared | own)
+            yield Variant(name, shared | own, template)
 
 
 def _fields(source: Source, where: Where, given: Any) -> dict[str, Any]:
@@ -341,10 +349,21 @@ def _flag(source: Source, where: Where, given: Any) -> bool:
     return given
 
 
-def _count(source: Source, given: Any) -> int | None:
+def _count(source: Source, where: Where, given: Any) -> int | None:
     if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-        raise source.fail(("runs",), f"runs is {given!r}; give a whole number of at least 1")
+        raise source.fail(where, f"{where[-1]} is {given!r}; give a whole number of at least 1")
     return given
+
+
+def _published_runs(source: Source) -> dict[str, int]:
+    """One number for all models, or one for some of them."""
+    where: Where = ("published_runs",)
+    given = source.content.get("published_runs", {})
+    if not isinstance(given, dict):
+        given = dict.fromkeys(MODELS, given)
+    source.keys(where, given, MODELS, "model")
+    counts = {model: _count(source, (*where, model), count) for model, count in given.items()}
+    return {model: count for model, count in counts.items() if count is not None}
 
 
 def _choices(source: Source, variants: Mapping[str, Variant]) -> dict[str, tuple[str, ...]]:
@@ -413,5 +432,10 @@ def _try_every_cell(study: Study, source: Source) -> None:
             try:
                 variant.trial(dataset, model)
             except InputError as error:
-                template = next((t for t in source.content["variants"] if t == variant.name), None)
-                raise source.fail(("variants", template or ""), f"variant {variant.name!r}: {error}") from error
+                named = str(error).split(" ", 1)[0]  # the message begins with the field
+                shared = (
+                    named in source.content.get("trial", {})
+                    and named not in source.content["variants"][variant.template]
+                )
+                where: Where = ("trial", named) if shared else ("variants", variant.template, named)
+                raise source.fail(where, f"variant {variant.name!r}: {error}") from error

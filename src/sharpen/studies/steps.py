@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sharpen.evaluation import paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, same_but, scores_of_pairs
+from sharpen.studies.outcome import CellOutcome, Outcome, pairs_of_runs, same_but, scores_of_pairs
+from sharpen.studies.plan import Cell
 from sharpen.trial import Trial
-
-Cell = tuple[str, str]
 
 
 class Step(NamedTuple):
@@ -69,7 +68,7 @@ def retune_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
 
 
 def _steps(outcome: Outcome, step: Callable[[Trial, Trial], tuple[float, float] | None]) -> dict[Cell, list[Step]]:
-    found = {(cell.dataset, cell.model): _of_cell(cell, outcome, step) for cell in outcome.cells}
+    found = {Cell(cell.dataset, cell.model): _of_cell(cell, outcome, step) for cell in outcome.cells}
     return {cell: steps for cell, steps in found.items() if len(steps) > 1}
 
 
@@ -84,9 +83,9 @@ def _of_cell(
     for name in outcome.study.variants:
         side = cell.sides[name]
         at = None if side.trial is None else step(side.trial, baseline.trial)
-        a, b, _ = scores_of_pairs(side, baseline)
-        if at is None or not a:
+        pairs, _ = pairs_of_runs(side, baseline)
+        if at is None or not pairs:
             continue
-        difference = paired_difference(a, b, resamples=0)
+        difference = paired_difference(*scores_of_pairs(pairs), resamples=0)
         steps[at] = Step(*at, difference.difference, difference.t_interval, side.trial in chosen)
     return list(steps.values())

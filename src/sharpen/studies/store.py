@@ -7,22 +7,28 @@
     claims/                          who trains what right now
     set-aside/                       what lay here and could not be trusted
 
-A file's name ends in a hash of the ids in it. A file that cannot be read, or that does not hold what its name says, is never
-trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``. Nothing is ever deleted.
+A file's name ends in a hash of the ids in it. A file that is cut off or damaged, or that does not hold what its name says, is
+never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still
+be on its way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No
+record is ever deleted; what is swept are names that begin with a dot, of writers that were killed.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import secrets
+import stat
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
@@ -43,20 +49,42 @@ _RESULT_TYPES = {
     **dict.fromkeys(("best_epoch", "members"), int),
     **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created"), str),
 }
+_RUN = ("device", "precision", "best_epoch", "val", "test")
+# A file that changed within this time may still be on its way in from elsewhere.
+SETTLED_SECONDS = 60
 # A temporary file that is older than this has no writer any more: writing one takes a moment.
 _ABANDONED_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that is not trusted, and why.
+    """What is wrong with a file.
 
-    >>> Problem(Path("records/a.parquet"), "it is cut off").reason
-    'it is cut off'
+    Args:
+        path: Where it is.
+        reason: What is wrong.
+        usable: Whether what it holds is trusted all the same, and read.
+
+    >>> Problem(Path("records/a.parquet"), "it is cut off").line
+    'Not trusted, because it is cut off: records/a.parquet'
     """
 
     path: Path
     reason: str
+    usable: bool = False
+
+    @property
+    def line(self) -> str:
+        """A line for people."""
+        return f"{'Read in part' if self.usable else 'Not trusted'}, because {self.reason}: {self.path}"
+
+
+class StoreError(InputError):
+    """The store cannot be written: no trial can be kept, whichever it is.
+
+    >>> issubclass(StoreError, InputError)
+    True
+    """
 
 
 class Store:
@@ -76,7 +104,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._seen: dict[Path, tuple[tuple[int, int, int], pa.Table | Problem]] = {}
+        self._seen: dict[Path, tuple[tuple[int, int, int], _Content]] = {}
 
     def add(self, records: Sequence[Record], *, keep_traces: bool = False) -> None:
         """Writes the records of one population; those of trials that are recorded already are left out.
@@ -85,24 +113,64 @@ class Store:
             records: Of one dataset and one model.
             keep_traces: Whether to write their traces too; also for trials that are recorded already, if those have none.
         """
-        for part in ("records", "traces", "claims") if keep_traces else ("records", "claims"):
-            (self.folder / part).mkdir(parents=True, exist_ok=True)
-        with locked(self.folder / "claims"):
-            if keep_traces:
-                # Before the records: a trial that is recorded has its traces.
-                known = self.traced_ids()
-                untraced = [record for record in records if record.trial.id not in known]
-                self._write("traces", untraced, _traces_table)
+        with self._writing(*(("records", "traces") if keep_traces else ("records",))):
             known = self.ids()
-            self._write("records", [record for record in records if record.trial.id not in known], _records_table)
+            new, untraced = [record for record in records if record.trial.id not in known], []
+            if keep_traces:
+                # Traces belong to a run: where another one was recorded, the run that was traced is recorded too, and counts.
+                traced, runs = self.traced_ids(), self._runs()
+                untraced = [record for record in records if record.trial.id not in traced]
+                new = [record for record in untraced if (record.trial.id, _run_of(record)) not in runs]
+            self._write("records", new, _records_table)
+            # After the records: a runner that is killed in between leaves records whose traces are missing.
+            self._write("traces", untraced, _traces_table)
+
+    def check_writable(self) -> None:
+        """An error if nothing can be kept here; better known before training than after."""
+        with self._writing("records"):
+            pass
+
+    @contextmanager
+    def _writing(self, *parts: str) -> Iterator[None]:
+        """Alone among all writers, with the folders there."""
+        try:
+            for part in (*parts, "claims"):
+                (self.folder / part).mkdir(parents=True, exist_ok=True)
+                if not os.access(self.folder / part, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            with locked(self.folder / "claims"):
+                yield
+        except OSError as error:
+            raise StoreError(
+                f"cannot write to the store {self.folder} ({error.strerror}); free space, or name another with --store"
+            ) from error
 
     def ids(self) -> set[str]:
         """The ids of all recorded trials."""
         return {id_ for table in self._tables("records") for id_ in table["id"].to_pylist()}
 
     def traced_ids(self) -> set[str]:
-        """The ids of all trials whose traces are kept."""
-        return {id_ for table in self._tables("traces") for id_ in table["id"].to_pylist()}
+        """The ids of all trials whose recorded run was traced."""
+        return {id_ for id_, _ in self._traced_runs()}
+
+    def _runs(self) -> set[tuple[str, str]]:
+        """The recorded runs: the id of the trial, and what tells one run of it from another."""
+        return {
+            (row["id"], _run_of(row))
+            for table in self._tables("records")
+            for row in table.select(["id", *_RUN]).to_pylist()
+        }
+
+    def _traced_runs(self) -> set[tuple[str, str]]:
+        """Those of the recorded runs that were traced."""
+        tables = [table for table in self._tables("traces") if len(table)]
+        traced = {pair for t in tables for pair in zip(t["id"].to_pylist(), t["run"].to_pylist(), strict=True)}
+        # Traces of before runs were told apart are those of the one that is recorded.
+        return (
+            {(id_, run) for id_, run in self._runs() if (id_, run) in traced or (id_, None) in traced}
+            if traced
+            else set()
+        )
 
     def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
         """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
@@ -114,22 +182,29 @@ class Store:
 
         tables = self._tables("records")
         table = pa.concat_tables(tables) if tables else _schema("records").empty_table()
-        frame = table.to_pandas()
-        # Should two runners ever have trained the same trial, then the first record is the record.
-        frame = frame.sort_values(["created", "id"], kind="stable").drop_duplicates("id").reset_index(drop=True)
+        frame = table.to_pandas().sort_values(["created", "id"], kind="stable")
+        if frame["id"].duplicated().any():
+            # Should a trial have been trained twice, then the first record is the record, of those with traces if there are any.
+            traced = self._traced_runs()
+            untraced = [(row["id"], _run_of(row)) not in traced for row in frame[["id", *_RUN]].to_dict("records")]
+            order = np.argsort(untraced, kind="stable")
+            frame = frame.iloc[order].drop_duplicates("id").sort_values(["created", "id"], kind="stable")
+        frame = frame.reset_index(drop=True)
         if trials is None:
             return frame
         rows = {id_: row for row, id_ in enumerate(frame["id"])}
         return frame.iloc[[rows[trial.id] for trial in trials if trial.id in rows]].reset_index(drop=True)
 
     def traces(self, ids: Collection[str]) -> dict[str, dict[str, np.ndarray]]:
-        """By id, what was traced per epoch: by name, an array of float32; trials without traces are left out."""
+        """By id, what the recorded run traced per epoch: by name, an array of float32; trials without traces are left out."""
         found: dict[str, dict[str, np.ndarray]] = {}
+        traced = self._traced_runs()
         for table in self._tables("traces"):
             values = table["values"].combine_chunks()
             offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
-            for row, (id_, name) in enumerate(zip(table["id"].to_pylist(), table["name"].to_pylist(), strict=True)):
-                if id_ in ids:
+            columns = (table[name].to_pylist() for name in ("id", "name", "run"))
+            for row, (id_, name, run) in enumerate(zip(*columns, strict=True)):
+                if id_ in ids and (run is None or (id_, run) in traced):
                     found.setdefault(id_, {}).setdefault(name, flat[offsets[row] : offsets[row + 1]])
         return found
 
@@ -138,26 +213,34 @@ class Store:
         try:
             return claim(self.folder / "claims", _key(trial.id for trial in trials), [trial.id for trial in trials])
         except OSError as error:
-            raise InputError(
-                f"cannot write to the store {self.folder} ({error.strerror}); name another with --store"
+            raise StoreError(
+                f"cannot write to the store {self.folder} ({error.strerror}); mend that, or name another with --store"
             ) from error
 
     def claims(self) -> list[Claim]:
         """What runners, this process among them, have taken on."""
-        return claims(self.folder / "claims")
+        try:
+            return claims(self.folder / "claims")
+        except OSError as error:
+            raise StoreError(
+                f"cannot read the claims in {self.folder} ({error.strerror}); mend that, or try again"
+            ) from error
 
     def problems(self) -> list[Problem]:
-        """The files that are not trusted, each with the reason."""
-        found = [self._look(path) for part in ("records", "traces") for path in self._files(part)]
-        return [problem for problem in found if isinstance(problem, Problem)]
+        """The files that are not trusted, or not all of them, each with the reason."""
+        found = [self._look(path).problem for part in ("records", "traces") for path in self._files(part)]
+        return [problem for problem in found if problem is not None]
 
     def set_aside(self) -> list[Problem]:
-        """Moves what is not trusted to ``set-aside``; what could not be moved, for want of permission, is left.
+        """Moves what is not trusted to ``set-aside``; what is young, or cannot be moved for want of permission, is left.
 
         Gives the problems, each with the path where its file is now.
         """
         moved = []
         for problem in self.problems():
+            if problem.usable or _age(problem.path) < SETTLED_SECONDS:
+                moved.append(problem)
+                continue
             part = problem.path.parent.name
             target = self.folder / "set-aside" / f"{part}-{problem.path.name}"
             while target.exists():
@@ -193,18 +276,22 @@ class Store:
             ) from error
 
     def _tables(self, part: str) -> list[pa.Table]:
-        found = (self._look(path) for path in self._files(part))
-        return [table for table in found if not isinstance(table, Problem)]
+        found = (self._look(path).table for path in self._files(part))
+        return [table for table in found if table is not None]
 
-    def _look(self, path: Path) -> pa.Table | Problem:
+    def _look(self, path: Path) -> _Content:
         """What a file holds; read once, as long as it does not change."""
         try:
-            stat = path.stat()
-        except OSError as error:
-            return Problem(path, f"it cannot be read ({error.strerror})")
-        stamp = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
-        if path not in self._seen or self._seen[path][0] != stamp:
-            self._seen[path] = (stamp, _read(path))
+            found = path.stat()
+            stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
+            if path not in self._seen or self._seen[path][0] != stamp:
+                self._seen[path] = (stamp, _read(path))
+        except FileNotFoundError:  # set aside by another runner this moment
+            return _Content()
+        except OSError as error:  # which says something about this moment, and nothing about the file
+            raise InputError(
+                f"cannot read {path} ({error.strerror}); nothing was moved: mend that, or try again"
+            ) from error
         return self._seen[path][1]
 
     def _write(self, part: str, records: Sequence[Record], to_table: Any) -> None:
@@ -219,7 +306,8 @@ class Store:
                 f"records of {len(cells)} cells are added at once; add those of each population by themselves"
             )
         ((dataset, model),) = cells
-        name = f"{dataset}-{model}-{_key(record.trial.id for record in records)}.parquet"
+        cell = re.sub(r"[^\w.-]", "_", f"{dataset}-{model}").lstrip(".")[:100]  # a graph may be called anything
+        key = _key(record.trial.id for record in records)
         buffer = pa.BufferOutputStream()
         table = to_table(records)
         # No statistics, no second schema: they would be most of a small file. Checksums, because a record is for long.
@@ -233,8 +321,11 @@ class Store:
             use_dictionary=[column for column in table.column_names if column not in ("values", "val", "test")],
             column_encoding={"values.list.element": "BYTE_STREAM_SPLIT"} if part == "traces" else None,
         )
-        target = self.folder / part / name
-        temporary = target.with_name(f".{name}.{secrets.token_hex(4)}.tmp")
+        target = self.folder / part / f"{cell}-{key}.parquet"
+        # One that is in the way is not trusted, or its ids would be known; it is for a runner that starts to set it aside.
+        while target.exists():
+            target = target.with_name(f"{cell}-{secrets.token_hex(2)}-{key}.parquet")
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         try:
             with open(temporary, "xb") as file:
                 file.write(buffer.getvalue())
@@ -242,15 +333,24 @@ class Store:
                 os.fsync(file.fileno())
             make_visible(temporary, target)
             _sync_folder(target.parent)
-        except FileExistsError:  # untrusted, or its ids would be known: set aside when a runner next starts
-            raise InputError(
-                f"{target} is in the way and cannot be trusted; move it away, or run again to have it set aside"
-            ) from None
-        except OSError as error:
+        except OSError:
             temporary.unlink(missing_ok=True)
-            raise InputError(
-                f"cannot write to the store {self.folder} ({error.strerror}); free space, or name another"
-            ) from error
+            raise
+
+
+def _run_of(record: Any) -> str:
+    """What tells one run of a trial from another, of a record or of a row: where it ran, and what it gave."""
+    values = [record[name] if isinstance(record, dict) else getattr(record, name) for name in _RUN]
+    text = " ".join(f"{value:.12g}" if isinstance(value, float) else str(value) for value in values)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _age(path: Path) -> float:
+    """Seconds since a file last changed."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _key(ids: Iterable[str]) -> str:
@@ -261,9 +361,9 @@ def _key(ids: Iterable[str]) -> str:
 def _schema(part: str) -> pa.Schema:
     import pyarrow as pa
 
-    kinds = {str: pa.string(), int: pa.int32(), float: pa.float64(), bool: pa.bool_()}
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     if part == "traces":
-        columns = {"id": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
+        columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
         results = (*RESULTS, *PROVENANCE)
         columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
@@ -289,7 +389,7 @@ def _records_table(records: Sequence[Record]) -> pa.Table:
             "versions": json.dumps(record.versions, sort_keys=True),
             "revision": revision(),
             "created": created,
-            "members": len(records),
+            "members": record.members,
         }
         for record in records
     ]
@@ -300,52 +400,62 @@ def _traces_table(records: Sequence[Record]) -> pa.Table:
     import pyarrow as pa
 
     rows = [
-        {"id": record.trial.id, "name": name, "values": np.asarray(values, dtype=np.float32)}
+        {"id": record.trial.id, "run": _run_of(record), "name": name, "values": np.asarray(values, dtype=np.float32)}
         for record in records
         for name, values in record.traces.items()
     ]
     return pa.Table.from_pylist(rows, schema=_schema("traces"))
 
 
-def _read(path: Path) -> pa.Table | Problem:
-    """The table in a file, or why it is not one of ours."""
+class _Content(NamedTuple):
+    """What a file holds, as far as it is trusted, and what is wrong with it."""
+
+    table: pa.Table | None = None
+    problem: Problem | None = None
+
+
+def _read(path: Path) -> _Content:
+    """The table in a file, or why it is not one of ours; an :class:`OSError` if that cannot be told."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    def bad(reason: str) -> _Content:
+        return _Content(problem=Problem(path, reason))
+
     part = path.parent.name
     schema = _schema(part)
-    if path.suffix != ".parquet" or not path.is_file():
-        return Problem(path, "it is not a Parquet file")
+    if path.suffix != ".parquet" or not stat.S_ISREG(path.stat().st_mode):
+        return bad("it is not a Parquet file")
+    content = path.read_bytes()  # all of it, so that what fails from here on is the file's own fault
     try:
-        table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
-        return Problem(path, f"it is cut off or damaged ({str(error).splitlines()[0]})")
+        return bad(f"it is cut off or damaged ({str(error).splitlines()[0]})")
     unknown = [name for name in table.column_names if name not in schema.names]
-    missing = [name for name in schema.names if name not in table.column_names and name not in _trial_types()]
-    if unknown or missing:
-        wrong = [f"without {name}" for name in missing[:3]] + [f"with {name}" for name in unknown[:3]]
-        return Problem(path, f"it does not hold {part} of this version ({', '.join(wrong)})")
+    later = {*_trial_types(), "run"}
+    missing = [name for name in schema.names if name not in table.column_names and name not in later]
+    if missing:
+        return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
     if not path.stem.endswith(f"-{_key(set(table['id'].to_pylist()))}"):
-        return Problem(path, "it does not hold the trials that its name says")
+        return bad("it does not hold the trials that its name says")
     try:
-        return _completed(table, schema).cast(schema)
+        table = _completed(table.drop_columns(unknown), schema).cast(schema)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        return Problem(path, f"its values are not those of {part} ({str(error).splitlines()[0]})")
+        return bad(f"its values are not those of {part} ({str(error).splitlines()[0]})")
+    if unknown:
+        reason = f"another version wrote it ({', '.join(unknown[:3])} left out)"
+        return _Content(table, Problem(path, reason, usable=True))
+    return _Content(table)
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the fields that trials have got since it was written, at their defaults, and the ids that they have now."""
+    """The table with the fields that trials have got since it was written; they are None by default, and so no part of ids."""
     import pyarrow as pa
 
-    added = [f for f in fields(Trial) if f.name in schema.names and f.name not in table.column_names]
-    for f in added:
-        column = pa.array([f.default] * len(table), type=schema.field(f.name).type)
-        table = table.append_column(f.name, column)
-    table = table.select(schema.names)
-    if added:
-        rows: list[Mapping[str, Any]] = table.select(list(_trial_types())).to_pylist()
-        table = table.set_column(0, "id", pa.array([Trial(**row).id for row in rows]))
-    return table
+    for name in schema.names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+    return table.select(schema.names)
 
 
 def _sync_folder(folder: Path) -> None:

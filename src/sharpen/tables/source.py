@@ -131,7 +131,7 @@ def read_nodes_and_edges(
         edge_index, weight = _without_zeros(edge_index, weight, guesses)
         if weight.size:
             guesses.append(
-                f"edge weights: {weight.min():g} to {weight.max():g}, divided by their mean {weight.mean():g}; "
+                f"edge weights: {weight.min():g} to {weight.max():g}, divided by their mean {_mean(weight):g}; "
                 f"GCN and GraphSAGE use them, GAT and MLP do not"
             )
     return GraphTables(
@@ -173,8 +173,15 @@ def to_graph(
     y = np.array([number.get(label, -1) for label in tables.labels], dtype=np.int64)
     weight = tables.edge_weight
     if weight is not None and weight.size:
-        weight = weight / weight.mean()
+        # The smallest number there is keeps an edge that is next to nothing beside the others.
+        weight = np.maximum(weight / _mean(weight), np.finfo(np.float64).tiny)
     return Graph(x, tables.edge_index, y, class_names, name, weight)
+
+
+def _mean(weight: np.ndarray) -> float:
+    """The mean of positive numbers, whose sum may be too large for a float."""
+    largest = float(weight.max())
+    return largest * float((weight / largest).mean())
 
 
 def _choose_id(table: Table, columns: Columns, whole: GraphFile | None, guesses: list[str]) -> str:

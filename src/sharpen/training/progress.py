@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from sharpen.training.population import Population
+from sharpen.training.members import Members
 
 
 class ProgressBar:
@@ -51,7 +51,7 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
-    def advance(self, member_epochs: int, population: Population | None = None) -> None:
+    def advance(self, member_epochs: int, population: Members | None = None) -> None:
         """So many more epochs of single members are done."""
         if self._tell is not None:
             self._tell(member_epochs)

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import torch
 
+from sharpen.batching import Batching
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.models import Inputs, Network
 from sharpen.splits import Split
+from sharpen.training.batched import BatchedPopulation
 from sharpen.training.capture import Runner
-from sharpen.training.device import arithmetic, describe_device, free_memory, resolve_device
+from sharpen.training.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
+from sharpen.training.device import (
+    arithmetic,
+    describe_device,
+    free_memory,
+    keep_freed_memory,
+    resolve_device,
+)
+from sharpen.training.members import Results
+from sharpen.training.memory import members_in_batches
 from sharpen.training.meta import MetaPopulation
 from sharpen.training.population import Population, Terms
 from sharpen.training.progress import ProgressBar
+from sharpen.training.ranks import current_ranks
 from sharpen.trial import Record, Trial
 
 _ARCHITECTURE = ("model", "layers", "hidden", "norm", "residual", "input_linear")
@@ -44,6 +58,8 @@ def train(
     metric: str | None = None,
     choose: str = "best",
     class_weight: Sequence[float] | None = None,
+    on_records: Callable[[list[Record]], None] = lambda records: None,
+    checkpoints: str | os.PathLike[str] | None = None,
 ) -> list[Record]:
     """Trains every trial and gives its record, in the same order.
 
@@ -60,10 +76,16 @@ def train(
         progress: Whether to draw a progress bar on a terminal; or a function that is told how many epochs of single members are
             newly done.
         keep_weights: Whether records hold the weights of the chosen epoch, by name, as :class:`sharpen.models.Network` takes them.
+            Trials with a ``batching`` give class scores only if their weights are kept.
         metric: What ``val`` and ``test`` are: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; None: the dataset's.
         choose: The epoch that is kept: ``best``, the first with the best validation score; or ``last``, and then splits need
             neither validation nor test nodes (a score on none is NaN).
         class_weight: One weight for each class in the mean of the cross-entropy, as in :class:`sharpen.SharpeningLoss`.
+        on_records: Is given the records of every population as soon as it is trained.
+        checkpoints: A folder from which trials with a ``batching`` go on if they were stopped; by the same or another number of
+            processes. Nobody removes what is kept there.
+
+    Under ``torchrun``, inside :func:`sharpen.training.ranks.joined`, the processes share the batches of each step.
 
     >>> from sharpen import Graph, Trial
     >>> ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
@@ -76,21 +98,38 @@ def train(
     terms = Terms(keep_weights, _checked_choice(choose), _checked_class_weight(class_weight, dataset.graph))
     where = resolve_device(device)
     resolved = [resolve(trial, dataset, held_out=choose == "best") for trial in trials]
+    if current_ranks().world > 1 and any(trial.batching is None for trial in resolved):
+        raise InputError(
+            "several processes can share batches only, but a trial sees the whole graph at once; give it a batching, such as "
+            "clusters-64-4, or start one process"
+        )
     records: list[Record | None] = [None] * len(resolved)
     members: dict[tuple[object, ...], list[int]] = {}
     for index, trial in enumerate(resolved):
         members.setdefault(shared(trial), []).append(index)
     total = sum(trial.epochs or 0 for trial in resolved)
     inputs: dict[str, Inputs] = {}
+
+    def finished(population: list[Record]) -> list[Record]:
+        population = [
+            replace(record, device=describe_device(where), precision=precision, members=len(population))
+            for record in population
+        ]
+        on_records(population)
+        return population
+
     with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
         for indices in members.values():
             group = [resolved[i] for i in indices]
             network = network_of(dataset.graph, group[0])
-            if network.model not in inputs:
-                inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
-            done = _train_group(network, inputs[network.model], dataset, group, bar, terms)
+            if group[0].batching is not None:
+                done = _train_batched(network, dataset, group, where, dtype, bar, terms, checkpoints, finished)
+            else:
+                if network.model not in inputs:
+                    inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
+                done = _train_group(network, inputs[network.model], dataset, group, bar, terms, finished)
             for index, record in zip(indices, done, strict=True):
-                records[index] = replace(record, device=describe_device(where), precision=precision)
+                records[index] = record
     return [record for record in records if record is not None]
 
 
@@ -162,7 +201,7 @@ def shared(trial: Trial) -> tuple[object, ...]:
     >>> shared(Trial(lam=0.25, seed=1)) == shared(Trial(lam=0.5, seed=2)) != shared(Trial(lam_max=1.0))
     True
     """
-    return (*(getattr(trial, name) for name in _ARCHITECTURE), trial.epochs, trial.lam_max is not None)
+    return (*(getattr(trial, name) for name in _ARCHITECTURE), trial.epochs, trial.lam_max is not None, trial.batching)
 
 
 def network_of(graph: Graph, trial: Trial) -> Network:
@@ -172,7 +211,13 @@ def network_of(graph: Graph, trial: Trial) -> Network:
 
 
 def _train_group(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
+    network: Network,
+    inputs: Inputs,
+    dataset: Dataset,
+    trials: list[Trial],
+    bar: ProgressBar,
+    terms: Terms,
+    finished: Callable[[list[Record]], list[Record]],
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
     records: list[Record] = []
@@ -180,7 +225,7 @@ def _train_group(
     while len(records) < len(trials):
         batch = trials[len(records) : len(records) + size]
         try:
-            records += _train_population(network, inputs, dataset, batch, bar, terms)
+            records += finished(_train_population(network, inputs, dataset, batch, bar, terms))
             continue
         except torch.OutOfMemoryError:
             if size == 1:
@@ -231,6 +276,48 @@ def _population_kind(trial: Trial) -> type[Population]:
     return Population if trial.lam_max is None else MetaPopulation
 
 
+def _train_batched(
+    network: Network,
+    dataset: Dataset,
+    trials: list[Trial],
+    device: torch.device,
+    dtype: torch.dtype,
+    bar: ProgressBar,
+    terms: Terms,
+    checkpoints: str | os.PathLike[str] | None,
+    finished: Callable[[list[Record]], list[Record]],
+) -> list[Record]:
+    """Trains trials of one architecture and one batching, as many at once as memory allows, and can go on where it stopped."""
+    records: list[Record] = []
+    batching = Batching.parse(str(trials[0].batching))
+    size = members_in_batches(network, dataset.graph, batching, len(trials), device, dtype)
+    keep_freed_memory(device)
+    for first in range(0, len(trials), size):
+        start, some = time.perf_counter(), trials[first : first + size]
+        splits = [dataset.splits[str(trial.split)] for trial in some]
+        population = BatchedPopulation(
+            network, dataset.graph, batching, dataset.metric, some, splits, device, dtype, terms, current_ranks()
+        )
+        path = None if checkpoints is None else checkpoint_path(Path(checkpoints), some)
+        about = {
+            "nodes": dataset.graph.num_nodes,
+            "edges": dataset.graph.num_edges,
+            "type": str(dtype),
+            "metric": dataset.metric,
+            "terms": [terms.choose, None if terms.class_weight is None else list(terms.class_weight)],
+        }
+        if path is not None and population.ranks.agree(path.exists()):
+            population.restore(read_checkpoint(path, about) if population.ranks.writes else None)
+            bar.advance(int(population.epoch_number) * len(some), population)
+        while int(population.epoch_number) < population.epochs:
+            population.epoch()
+            bar.advance(len(some), population)
+            if path is not None and population.ranks.writes:
+                write_checkpoint(path, population.state(), about)
+        records += finished(_records(some, population.results(), terms.keep_weights, time.perf_counter() - start))
+    return records
+
+
 def _train_population(
     network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
 ) -> list[Record]:
@@ -239,8 +326,10 @@ def _train_population(
     population = _population_kind(trials[0])(network, inputs, dataset.metric, trials, splits, terms)
     stride = 1 if inputs.device.type == "cpu" else 20
     Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
-    results = population.results()
-    seconds = (time.perf_counter() - start) / len(trials)
+    return _records(trials, population.results(), True, time.perf_counter() - start)
+
+
+def _records(trials: list[Trial], results: Results, with_logits: bool, seconds: float) -> list[Record]:
     return [
         Record(
             trial=trial,
@@ -248,12 +337,12 @@ def _train_population(
             test=float(results.test[r]),
             best_epoch=int(results.best_epoch[r]),
             status="ok" if results.alive[r] else "diverged",
-            seconds=seconds,
+            seconds=seconds / len(trials),
             device="",
             precision="",
             versions=versions(),
             traces={name: values[:, r].copy() for name, values in results.traces.items()},
-            logits=results.logits[r],
+            logits=results.logits[r] if with_logits else None,
             weights={name: weight[r].copy() for name, weight in results.weights.items()},
         )
         for r, trial in enumerate(trials)

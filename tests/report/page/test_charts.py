@@ -83,6 +83,12 @@ def test_a_run_that_died_leaves_a_gap_and_no_warning(recwarn: pytest.WarningsRec
     assert not recwarn.list
 
 
+def test_training_without_validation_nodes_shows_what_there_is() -> None:
+    run = traces(10, 0.0) | {"val": np.full(10, np.nan)}
+    charts = training_charts([], [run], "λ = 1", metric="accuracy", q=2.0, plain_q=2.0, chosen=None)
+    assert [curve["name"] for curve in charts[2]["series"]] == ["training, λ = 1"]
+
+
 def ring(nodes: int, classes: int = 2) -> Graph:
     i = np.arange(nodes)
     return Graph(x=np.ones((nodes, 1)), edge_index=[i, (i + 1) % nodes], y=i % classes)

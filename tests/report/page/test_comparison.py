@@ -44,7 +44,7 @@ def records(dataset: Dataset, lam: float) -> list[Record]:
         }
         trial = Trial(dataset="toy", split=name, seed=seed, lam=lam, epochs=5)
         val, test = hit[split.val.numpy()].mean(), hit[split.test.numpy()].mean()
-        found.append(Record(trial, val, test, 3, "ok", 0.1, "cpu", "float32", {}, traces, logits))
+        found.append(Record(trial, val, test, 3, "ok", 0.1, "cpu", "float32", traces=traces, logits=logits))
     return found
 
 

@@ -191,7 +191,7 @@ def test_pointing_at_a_difference_tells_what_it_rests_on(browser: Browser, path:
         x, y = tab.centre("[data-kind=forest] .point")
         tab.hover(x, y)
         said = tab.run("document.getElementById('tip').innerText")
-        assert "pairs" in said
+        assert "20 pairs" in said
         assert "paper" in said
 
 

@@ -57,13 +57,13 @@ def forest_figure(outcome: Outcome, contrast: str | None = None) -> Figure:
     axes.set_xlabel(f"test score: {name.replace(' - ', ' − ')} (percentage points)")
     _legend(axes, models, any(effect.published is not None for _, effect in shown))
     missing = [cell for cell, effect in outcome.effects(name) if effect.difference is None]
-    counts = sorted({effect.n for _, effect in shown})
+    counts = sorted({effect.difference.n for _, effect in shown if effect.difference is not None})
     pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     caption(
         figure,
         f"{outcome.study.title}, {outcome.protocol} protocol. Mean of paired differences on the same splits and seeds with 95 % t "
         "interval; "
-        f"{pairs} pairs per cell; filled where the interval excludes zero."
+        f"{pairs} pairs (or splits, where those have several runs) per cell; filled where the interval excludes zero."
         + (f" {len(missing)} cells are not shown: the table says why." if missing else ""),
     )
     return figure
@@ -122,7 +122,7 @@ def _numbers(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[
     for (cell, effect), height in zip(shown, heights, strict=True):
         assert effect.difference is not None
         axes.annotate(
-            f"{model_title(cell.model):>4}  {signed(effect.difference.difference):>6}  n = {effect.n}",
+            f"{model_title(cell.model):>4}  {signed(effect.difference.difference):>6}  n = {effect.difference.n}",
             (1.01, height),
             xycoords=("axes fraction", "data"),
             va="center",

@@ -10,12 +10,11 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.report.figures.style import MARKERS, caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title
+from sharpen.studies.plan import Cell
 from sharpen.studies.steps import Step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Cell = tuple[str, str]
 
 
 @styled
@@ -43,7 +42,7 @@ def offset_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
     for axes, dataset in zip(grid, datasets, strict=False):
         zero_line(axes)
         for index, model in enumerate(models):
-            steps = sorted(found.get((dataset, model), []))
+            steps = sorted(found.get(Cell(dataset, model), []))
             # Side by side, so that intervals of different models do not cover each other.
             at = [step.x + 0.2 * spacing * (index - (len(models) - 1) / 2) for step in steps]
             for x, step in zip(at, steps, strict=True):
@@ -104,7 +103,7 @@ def retune_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
             if (dataset, model) not in found:
                 axes.set_axis_off()
                 continue
-            steps = found[dataset, model]
+            steps = found[Cell(dataset, model)]
             xs, ys = sorted({step.x for step in steps}), sorted({step.y for step in steps})
             table = np.full((len(ys), len(xs)), np.nan)
             for step in steps:

@@ -50,6 +50,19 @@ def comparison_page(
         plain: The runs of the baseline, with traces and logits.
         sharp: The runs of each λ.
         result: What ``sharpen compare`` writes to ``comparison.json``.
+
+    >>> from sharpen import Graph, Split, Trial, train
+    >>> from sharpen.datasets import Splits
+    >>> from sharpen.evaluation import compare_lams
+    >>> ring = Graph(x=np.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
+    >>> dataset = Dataset("ring", ring, splits=Splits([Split("halves", [0, 3], [1, 4], [2, 5])]))
+    >>> runs = [train(dataset, [Trial(hidden=4, epochs=3, lam=lam)], device="cpu") for lam in (0.0, 0.5)]
+    >>> result = {"notes": [], "settings": {}, "pairs": [], "split_ids": {}, "fingerprint": ring.fingerprint, "device": "cpu"}
+    >>> result |= {"precision": "float32", "seconds": 0.1, "versions": {}, "command": "sharpen compare ring"}
+    >>> compared = compare_lams(to_frame(runs[0]), {0.5: to_frame(runs[1])})
+    >>> page = comparison_page(compared, dataset, runs[0], {0.5: runs[1]}, result=result)
+    >>> page.kind, len(page.sections)
+    ('sharpen compare · ring · GCN', 8)
     """
     subject = comparison.subject or max(comparison.variants, key=lambda v: -np.inf if v.val is None else v.val)
     name = f"λ = {subject.lam:g}"

@@ -52,10 +52,10 @@ def training_charts(
             epoch,
             unit,
             [
-                _mean(f"H_U, unlabeled, {name}", "blue", sharp, "entropy_unlabeled"),
-                _mean(f"H_L, labeled, {name}", "vermilion", sharp, "entropy_labeled"),
-                *_plain("H_U, plain", "sky", alike, "entropy_unlabeled"),
-                *_plain("H_L, plain", "amber", alike, "entropy_labeled"),
+                *_mean(f"H_U, unlabeled, {name}", "blue", sharp, "entropy_unlabeled"),
+                *_mean(f"H_L, labeled, {name}", "vermilion", sharp, "entropy_labeled"),
+                *_mean("H_U, plain", "sky", alike, "entropy_unlabeled", dash=True),
+                *_mean("H_L, plain", "amber", alike, "entropy_labeled", dash=True),
             ],
             summary="Mean over runs; bands hold the middle half of them.",
         ),
@@ -63,18 +63,18 @@ def training_charts(
             "Their gap",
             epoch,
             axis("H_U − H_L", decimals=3),
-            [_mean(name, "green", sharp, "gap"), *_plain("plain", "grey", alike, "gap")],
+            [*_mean(name, "green", sharp, "gap"), *_mean("plain", "grey", alike, "gap", dash=True)],
             summary="How much less sure of unlabeled than of labeled nodes.",
         ),
         lines(
             metric if metric.isupper() or "-" in metric else metric.capitalize(),
             epoch,
-            axis("%", decimals=1, most=100, **_after_the_start([*sharp, *plain])),
+            axis("%", decimals=1, most=100, min=_start([*sharp, *plain])),
             [
-                _mean(f"validation, {name}", "blue", sharp, "val", 100),
-                *_plain("validation, plain", "sky", plain, "val", 100),
-                _mean(f"training, {name}", "vermilion", sharp, "train", 100),
-                *_plain("training, plain", "amber", plain, "train", 100),
+                *_mean(f"validation, {name}", "blue", sharp, "val", 100),
+                *_mean("validation, plain", "sky", plain, "val", 100, dash=True),
+                *_mean(f"training, {name}", "vermilion", sharp, "train", 100),
+                *_mean("training, plain", "amber", plain, "train", 100, dash=True),
             ],
             marks=marks,
             summary="Scores of the evaluation after each epoch.",
@@ -82,18 +82,19 @@ def training_charts(
     ]
 
 
-def _after_the_start(runs: Sequence[Traces]) -> dict[str, float]:
+def _start(runs: Sequence[Traces]) -> float:
     """Where the axis of scores begins: the first tenth of training, in which everything rises, may fall below it."""
-    late = [float(np.nanmin(run["val"][len(run["val"]) // 10 :], initial=1.0)) for run in runs]
-    return {"min": max(0.0, 100 * min(late) - 2)}
+    late = [np.nanmin(run[key][len(run[key]) // 10 :], initial=1.0) for run in runs for key in ("train", "val")]
+    return max(0.0, 100 * float(min(late)) - 2)
 
 
-def _plain(name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1) -> list[dict[str, Any]]:
-    return [_mean(name, color, runs, key, factor, dash=True)] if runs else []
-
-
-def _mean(name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1, **options: Any) -> dict[str, Any]:
-    values = factor * np.stack([_trace(run, key) for run in runs]).astype(np.float64)
+def _mean(
+    name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1, **options: Any
+) -> list[dict[str, Any]]:
+    """The mean of a trace over runs; nothing if no run has it, as training without validation nodes has no such score."""
+    values = factor * np.array([_trace(run, key) for run in runs], dtype=np.float64)
+    if not np.isfinite(values).any():
+        return []
     epochs = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_POINTS)).round().astype(int))
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # an epoch that no run reached alive has no mean
@@ -101,7 +102,7 @@ def _mean(name: str, color: str, runs: Sequence[Traces], key: str, factor: float
         low, high = np.nanquantile(values, [0.25, 0.75], axis=0)[:, epochs]
     if len(runs) > 1:
         options |= {"low": low, "high": high}
-    return series(name, color, epochs, mean, **options)
+    return [series(name, color, epochs, mean, **options)]
 
 
 def _trace(run: Traces, key: str) -> np.ndarray:

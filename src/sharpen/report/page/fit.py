@@ -39,6 +39,21 @@ def fit_page(
         name: What to call the graph.
         curves: Traces of the runs that were ``chosen``, and of the same model ``plain``.
         versions: Of what it was made with.
+
+    >>> scores = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"), 0.75)
+    >>> bins = {"nodes": [0, 4], "confidence": [None, 0.8], "accuracy": [None, 0.75]}
+    >>> expected = {"nodes": 4, "accuracy_interval": [0.3, 0.95], "before": scores, "after": scores}
+    >>> expected |= {"confusion": [[2, 0], [1, 1]], "reliability": {"before": bins, "after": bins}}
+    >>> best = {"name": "plain GCN", "model": "gcn", "lam": 0.0, "balance": 0.0, "score": 0.75, "members": 5, "diverged": 0}
+    >>> size = {"nodes": 3, "edges": 2, "features": 3, "labeled": 2, "fingerprint": "f0"}
+    >>> summary = {"expected": expected, "chosen": [best], "candidates": [best], "verdicts": [], "notes": [], "abstain": None}
+    >>> summary |= {"coverage": [{"threshold": 0.0, "coverage": 1.0, "accuracy": 0.75}], "graph": size, "labels": {"a": 1, "b": 1}}
+    >>> summary |= {"columns": [], "metric": "accuracy", "settings": {"q": 2.0}, "seed": 0, "rounds": 1, "runs": 5}
+    >>> summary |= {"seconds": 1.0, "total_seconds": 1.0, "command": "sharpen fit nodes.csv"}
+    >>> graph = Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1], class_names=["a", "b"])
+    >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> fit_page(summary, graph, ["x", "y", "z"], p, name="nodes.csv", curves={}, versions={}).headline
+    'About 75 % of the predictions for nodes like the labeled ones should be right (95 % CI 30 to 95 %, from 4 labels ...'
     """
     best = summary["chosen"][0]
     held_out = "Labels that had no part in the predictions: not in training, nor in any choice."
@@ -153,7 +168,8 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         axis("held-out score, %", decimals=1, most=100),
         curves,
         marks=[{"x": chosen, "label": f"chosen: {chosen:g}"}],
-        note="For each model and λ, the better of with and without balance, smoothed and not. λ = 0 is plain training.",
+        note="For each model and λ the best of its variants: with balance or without, smoothed, spread or as it is. "
+        "λ = 0 is plain training.",
         summary=f"The chosen λ is {chosen:g}.",
     )
     return section("Score against λ", chart, half=True)

@@ -12,9 +12,8 @@ from sharpen.report.study_tables import gain_grid, minus
 from sharpen.report.tables import Chance, Gain, Place, Table, latex_document, signed, to_csv, to_latex, to_markdown
 from sharpen.studies.curves import Curve
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
-
-Cell = tuple[str, str]
 
 
 def sheet(table: Table, details: list[list[dict[str, Any] | None]] | None = None) -> dict[str, Any]:
@@ -68,14 +67,21 @@ def gain_sheet(outcome: Outcome, contrast: Contrast, curves: Mapping[Cell, tuple
     Args:
         outcome, contrast: Which.
         curves: By cell, its scores over λ, and the study they come from.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> gain_sheet(empty, empty.study.compare[0], {})["rows"][0][1][0]["text"]
+    'not run yet'
     """
     table = gain_grid(outcome, contrast)
-    cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
+    cells = {Cell(cell.dataset, cell.model): cell for cell in outcome.cells}
     models = [column.key for column in table.columns[1:]]
     details: list[list[dict[str, Any] | None]] = []
     for row in table.rows:
         dataset = str(row[0][0].fields()[""])  # type: ignore[index, union-attr]  # the first place names the dataset
-        own = [cells.get((dataset, model)) for model in models]
+        own = [cells.get(Cell(dataset, model)) for model in models]
         details.append([None, *(None if cell is None else _detail(cell, contrast, outcome, curves) for cell in own)])
     return sheet(table, details)
 
@@ -84,7 +90,7 @@ def _detail(
     cell: CellOutcome, contrast: Contrast, outcome: Outcome, curves: Mapping[Cell, tuple[Curve, str]]
 ) -> dict[str, Any] | None:
     effect = cell.effect(contrast.name)
-    found = curves.get((cell.dataset, cell.model))
+    found = curves.get(Cell(cell.dataset, cell.model))
     charts: list[dict[str, Any]] = []
     if effect.difference is not None:
         charts.append(_pairs(cell, effect))
@@ -109,7 +115,7 @@ def _pairs(cell: CellOutcome, effect: Effect) -> dict[str, Any]:
     low, high = d.t_interval or (None, None)
     row = {
         "name": minus(effect.contrast.name),
-        "text": Gain(d.difference, d.t_interval, d.n).line().text,
+        "text": Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text,
         "values": rounded((after - before for _, before, after in pairs), 4),
         "notes": [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],
         "mean": d.difference,
@@ -155,7 +161,7 @@ def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
     if d is None:
         return [("why there is no difference", effect.reason or "no pairs")]
     side = cell.sides[effect.contrast.variant]
-    entries = [("difference", Gain(d.difference, d.t_interval, d.n).line().text)]
+    entries = [("difference", Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text)]
     if d.bootstrap_interval is not None:
         entries.append(("bootstrap (BCa) 95 %", "[{}, {}]".format(*(signed(end) for end in d.bootstrap_interval))))
     entries += [

@@ -11,7 +11,7 @@ import numpy as np
 
 from sharpen.report.page.charts import chapter, choice, facts, section, words
 from sharpen.report.page.document import Page
-from sharpen.report.page.sheets import Cell, gain_sheet, sheet
+from sharpen.report.page.sheets import gain_sheet, sheet
 from sharpen.report.page.study_charts import (
     difference_chart,
     dynamics_charts,
@@ -21,13 +21,22 @@ from sharpen.report.page.study_charts import (
     ranking_charts,
     retune_charts,
 )
-from sharpen.report.study import MOST_GRIDS, Sheet, comparison_sheet, study_sheet
+from sharpen.report.study import (
+    MOST_GRIDS,
+    Sheet,
+    comparison_sheet,
+    is_about_lam,
+    leading_contrasts,
+    scored_names,
+    study_sheet,
+)
 from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
-from sharpen.report.study_text import duration
 from sharpen.report.tables import signed
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
 from sharpen.studies.outcome import Cost, Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study
 from sharpen.studies.steps import offset_steps, retune_steps
@@ -152,7 +161,7 @@ def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
     for part in parts:
         own = found.setdefault(part.outcome.protocol, {})
         for curve in part.curves:
-            cell = (curve.dataset, curve.model)
+            cell = Cell(curve.dataset, curve.model)
             if cell not in own or len(curve.points) > len(own[cell][0].points):
                 own[cell] = (curve, part.study.name)
     return found
@@ -185,31 +194,25 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]])
 def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]]) -> list[dict[str, Any]]:
     """The paper's layout: one view for each comparison; of a study of λ itself, its own tables."""
     study, outcome = part.study, part.outcome
-    if _is_about_lam(study):
-        return [section("Tables", *(sheet(table) for table in report.tables))] if report.tables else []
-    own_curves = dict(curves) | {(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
-    contrasts = study.compare if len(study.compare) <= MOST_GRIDS else study.compare[:1]
-    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts}
-    compared = {contrast.variant for contrast in contrasts}  # their scores stand beside their gains
-    for name in (*study.variants, *study.choose):
-        if name not in compared and any(cell.sides[name].published is not None for cell in outcome.cells):
-            views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
-    views["every number"] = [sheet(details(outcome, contrasts, only_pairs=True))]
+    if is_about_lam(outcome, part.curves):
+        return [section("Tables", *(sheet(table) for table in report.tables))]
+    own_curves = dict(curves) | {Cell(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
+    contrasts = leading_contrasts(study)
+    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts[:MOST_GRIDS]}
+    for name in scored_names(outcome):
+        views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
+    if contrasts:
+        views["every number"] = [sheet(details(outcome, contrasts, only_pairs=True))]
     text = (
         "Ours above, the paper's below: the score, what it gains, and the 95 % interval, bold where it excludes zero."
     )
     return [choice("The table", views, text=text)]
 
 
-def _is_about_lam(study: Study) -> bool:
-    """Whether no comparison of the study stands out."""
-    return len(study.compare) > MOST_GRIDS and not study.choose
-
-
 def _figures(part: Part) -> list[dict[str, Any]]:
     outcome = part.outcome
     sections = []
-    if not _is_about_lam(part.study):
+    if not is_about_lam(outcome, part.curves):
         views = {
             minus(contrast.name): [chart]
             for contrast in part.study.compare[:MOST_GRIDS]

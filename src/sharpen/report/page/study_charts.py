@@ -14,6 +14,7 @@ from sharpen.report.tables import Gain, Score
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import Outcome
+from sharpen.studies.plan import Cell
 from sharpen.studies.ranking import Ranking
 from sharpen.studies.steps import Step
 
@@ -32,16 +33,26 @@ def model_color(model: str, index: int = 0) -> str:
 
 
 def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
-    """All differences of one comparison with their intervals, and the paper's beside them; None if there are none."""
+    """All differences of one comparison with their intervals, and the paper's beside them; None if there are none.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> difference_chart(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline") is None
+    True
+    """
     shown = [(cell, effect, d) for cell, effect in outcome.effects(contrast) if (d := effect.difference) is not None]
     if not shown:
         return None
     models = list(dict.fromkeys(cell.model for cell, _, _ in shown))
     rows = []
     for cell, effect, d in shown:
-        gain = Gain(d.difference, d.t_interval, d.n, tell_n=False)
+        gain = Gain(d.difference, d.t_interval, tell_n=False)
+        sure = effect.verdict in ("gain", "loss")
         low, high = d.t_interval or (None, None)
-        notes = [f"{d.n} pairs, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        on = f" on {effect.splits} splits" if d.n < effect.n else ""
+        notes = [f"{effect.n} pairs{on}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
+        notes += [effect.reason] if effect.reason else []
         notes += [f"paper: {effect.published:+.2f}".replace("-", "−")] if effect.published is not None else []
         rows.append(
             {
@@ -52,8 +63,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
                 "low": low,
                 "high": high,
                 "paper": effect.published,
-                "sure": gain.sure,
-                "strong": gain.sure,
+                "sure": sure,
+                "strong": sure,
                 "text": gain.line().text,
                 "notes": notes,
             }
@@ -114,7 +125,13 @@ def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 
 
 def glass_chart(curves: Sequence[Curve]) -> dict[str, Any] | None:
-    """Glass's Δ over λ: the median over datasets, and its quartiles; None if no cell has a spread."""
+    """Glass's Δ over λ: the median over datasets, and its quartiles; None if no cell has a spread.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    >>> glass_chart([Curve("cora", "gcn", "accuracy", points, 5)])["series"][0]["name"]
+    'GCN (1 dataset)'
+    """
     bands = glass_bands(curves)
     if not bands:
         return None
@@ -144,7 +161,11 @@ def glass_chart(curves: Sequence[Curve]) -> dict[str, Any] | None:
 
 
 def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]]:
-    """By cell: entropy of labeled and unlabeled predictions during training, and their gap."""
+    """By cell: entropy of labeled and unlabeled predictions during training, and their gap.
+
+    >>> dynamics_charts([])
+    {}
+    """
     found = {}
     for cell in cells:
         epochs = np.unique(np.linspace(0, cell.epochs - 1, min(cell.epochs, MOST_POINTS)).round().astype(int))
@@ -161,7 +182,7 @@ def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]
     return found
 
 
-def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
     """The gain of moving both weights by δ, one chart for each dataset.
 
     >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
@@ -193,7 +214,7 @@ def offset_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[
     return charts
 
 
-def retune_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[str, Any]]:
+def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
     """The gain of every learning rate and dropout around the setting, one small map for each cell.
 
     >>> steps = [Step(x, y, x * y, None, chosen=x == 2) for x in (1.0, 2.0) for y in (0.0, 0.1)]
@@ -226,7 +247,13 @@ def retune_charts(found: Mapping[tuple[str, str], Sequence[Step]]) -> list[dict[
 
 
 def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
-    """By dataset: all methods by their score, ours in colour."""
+    """By dataset: all methods by their score, ours in colour.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> entries = (Entry("GCN+TS", 85.7, 0.5, ours=True, rank=1), Entry("Other", 85.0, 0.5, ours=False, rank=2))
+    >>> [row["name"] for row in ranking_charts([Ranking("cora", entries)])["Cora"][0]["rows"]]
+    ['1. GCN+TS', '2. Other']
+    """
     charts = {}
     for ranking in found:
         rows = []

@@ -1,0 +1,99 @@
+"""``sharpen recipe``: large graphs with settings that are known to work, on one process or several, resumable."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sharpen.cli.compare import parse_lams
+from sharpen.cli.outputs import make_folder, write_together
+from sharpen.errors import InputError
+from sharpen.trial import MODELS, to_frame
+
+recipe = typer.Typer(
+    no_args_is_help=True, help="Large graphs: settings by name, in batches, resumable, for torchrun too."
+)
+
+
+@recipe.command("list")
+def list_() -> None:
+    """What can be run."""
+    from sharpen.large.recipes import RECIPES
+
+    for each in RECIPES.values():
+        typer.echo(f"{each.name:<24}{each.batching or 'full batch':<20}{each.note}")
+
+
+@recipe.command()
+def run(
+    name: Annotated[str, typer.Argument(help="One of `sharpen recipe list`.")],
+    *,
+    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "sage",
+    lam: Annotated[str, typer.Option(help="λ to train, as 0,0.25; 0 is plain training.")] = "0,0.25",
+    seeds: Annotated[int, typer.Option(help="Seeds of each λ.", min=1)] = 1,
+    epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="the recipe's", min=1)] = None,
+    generated: Annotated[
+        Path | None, typer.Option(help="Do not use the data but a graph of its size, generated in this folder.")
+    ] = None,
+    scale: Annotated[float, typer.Option(help="Of the generated graph.", min=1e-4)] = 1.0,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/recipe-NAME")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON, and nothing else.")] = False,
+) -> None:
+    """Run a recipe; the same command goes on where it was stopped, on any number of processes.
+
+    `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
+    """
+    from sharpen.large.recipes import find_recipe, recipe_dataset
+    from sharpen.training import train
+    from sharpen.training.ranks import joined
+
+    if scale != 1 and generated is None:
+        raise InputError(f"--scale is {scale}, but data has the size it has; give --generated FOLDER too")
+    chosen = find_recipe(name)
+    more = {} if epochs is None else {"epochs": epochs}
+    lams = parse_lams(lam, zero_is_plain=False)
+    trials = [chosen.trial(model, lam=value, seed=seed, **more) for seed in range(seeds) for value in lams]
+    folder = out or Path("sharpen-out") / f"recipe-{name}"
+    with joined(device) as (ranks, device):
+        if ranks.writes:
+            make_folder(folder)
+            recipe_dataset(chosen, data, generated, scale)  # prepared by one process, found by the others
+        ranks.wait()
+        start = time.perf_counter()
+        records = train(
+            recipe_dataset(chosen, data, generated, scale),
+            trials,
+            device=device,
+            precision=precision,
+            progress=ranks.writes and not as_json,
+            checkpoints=folder / "checkpoints",
+        )
+        seconds = time.perf_counter() - start
+    if not ranks.writes:
+        return
+    frame = to_frame(records)
+    write_together(folder, {"records.parquet": frame.to_parquet})
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if as_json:
+        columns = ["model", "batching", "lam", "seed", "val", "test", "best_epoch", "status", "seconds"]
+        typer.echo(json.dumps(frame[columns].to_dict("records"), default=str))
+        return
+    for record in records:
+        typer.echo(
+            f"λ = {record.trial.lam:g}, seed {record.trial.seed}: validation {100 * record.val:.2f}, test {100 * record.test:.2f}, "
+            f"epoch {record.best_epoch}"
+        )
+    typer.echo(
+        f"{len(records)} runs in {seconds:.1f} s on {ranks.world} x {records[0].device}; records are in {folder}"
+    )

@@ -1,0 +1,170 @@
+"""Graphs of a published size where the published data is not at hand: for measurements of time and memory, not of accuracy.
+
+Nodes, edges, features, classes and the shares of the split are the published ones. Degrees follow a Lomax law (a power law with a
+bend) with the published mean and maximum; most edges stay inside communities of about a thousand nodes, a class has many
+communities, and features are a noisy vector of the class. So METIS has something to find, and training something to learn.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from sharpen.datasets import Dataset, Splits
+from sharpen.errors import InputError
+from sharpen.large.stored import StoredGraph, open_graph, save_array, write_stored
+from sharpen.splits import Split
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is published about a graph; edges are undirected.
+
+    Args:
+        nodes, edges, features, classes: Its size.
+        max_degree: Of the best connected node.
+        exponent: Of the Lomax law whose mean and expected maximum are those of the graph.
+        homophily: The share of edges between nodes of one class.
+        split: How many nodes are for training, validation and test.
+    """
+
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    max_degree: int
+    exponent: float
+    homophily: float
+    split: tuple[int, int, int]
+
+    def scaled(self, scale: float) -> Size:
+        """The same kind of graph, smaller or larger.
+
+        >>> SIZES["ogbn-arxiv"].scaled(0.1).nodes
+        16934
+        """
+        sizes = [max(1, round(scale * part)) for part in self.split]
+        nodes, edges = max(sum(sizes), round(scale * self.nodes)), round(scale * self.edges)
+        most = max(2, round(self.max_degree * scale ** (1 / self.exponent)))
+        return Size(
+            nodes,
+            edges,
+            self.features,
+            self.classes,
+            most,
+            self.exponent,
+            self.homophily,
+            (sizes[0], sizes[1], sizes[2]),
+        )
+
+
+SIZES = {
+    "ogbn-arxiv": Size(169343, 1157799, 128, 40, 13161, 1.65, 0.65, (90941, 29799, 48603)),
+    "ogbn-products": Size(2449029, 61859140, 100, 47, 17481, 2.8, 0.81, (196615, 39323, 2213091)),
+}
+_COMMUNITY = 1000
+_DRAWN_AT_ONCE = 2**22
+
+
+def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed: int = 0) -> Dataset:
+    """A stored graph of the size of a published one, with a split of the same shares; one that is in the folder is opened.
+
+    Args:
+        name: ``ogbn-arxiv`` or ``ogbn-products``.
+        folder: Where it is, or is to be.
+        scale: Of nodes and edges alike.
+        seed: Of all draws.
+
+    >>> place = Path(tempfile.mkdtemp()) / "small"
+    >>> made = generate("ogbn-arxiv", place, scale=0.01)
+    >>> made.graph, made.splits["given-0"]
+    (Graph('generated-ogbn-arxiv', nodes=1693, edges=23156, features=128, classes=40),
+     Split('given-0', train=909, val=298, test=486))
+    """
+    if name not in SIZES:
+        raise InputError(f"there is no published size for {name!r}; choose one of {', '.join(SIZES)}")
+    size, where = SIZES[name].scaled(scale), Path(folder)
+    graph = open_graph(where) if where.exists() else _write(size, where, f"generated-{name}", seed)
+    if graph.num_nodes != size.nodes:
+        raise InputError(f"{where} holds a graph of {graph.num_nodes} nodes, not of {size.nodes}; give another folder")
+    order = np.random.default_rng([seed, 1]).permutation(size.nodes)
+    train, val, test = np.split(order[: sum(size.split)], np.cumsum(size.split)[:2])
+    return Dataset(graph.name, graph, splits=Splits([Split("given-0", train, val, test)], y=graph.y))
+
+
+def _write(size: Size, folder: Path, name: str, seed: int) -> StoredGraph:
+    rng = np.random.default_rng([seed, 0])
+    communities = max(size.classes, size.nodes // _COMMUNITY)
+    community = rng.integers(communities, size=size.nodes)
+    class_of = rng.permutation(np.arange(communities) % size.classes)
+    y = class_of[community]
+    edges = _edges(size, community, rng)
+    rowptr, col = _adjacency(edges, size.nodes)
+    del edges
+    centers = rng.normal(size=(size.classes, size.features)).astype(np.float32)
+
+    def features(out: np.ndarray) -> None:
+        for start in range(0, size.nodes, 2**16):
+            own = centers[y[start : start + 2**16]]
+            out[start : start + 2**16] = own + 2 * rng.standard_normal(own.shape, dtype=np.float32)
+
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".generating-") as unfinished:
+        x = Path(unfinished, "x.npy")
+        save_array(x, (size.nodes, size.features), np.dtype(np.float32), features)
+        names = tuple(str(c) for c in range(size.classes))
+        arrays = {"rowptr": rowptr, "col": col, "y": y}
+        return write_stored(folder, arrays, size.features, names, name, x_file=x)
+
+
+def _edges(size: Size, community: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Each edge once, as smaller end · nodes + larger end, sorted."""
+    order = np.argsort(community, kind="stable")
+    mean = 2 * size.edges / size.nodes
+    weight = rng.pareto(size.exponent, size.nodes)
+    weight = np.minimum(1 + weight * (mean - 1) / weight.mean(), size.max_degree)[order]
+    # A hub has more edges than its community has nodes: the rest go elsewhere.
+    most = 0.3 * size.nodes / (community.max() + 1)
+    near = np.minimum(weight, most)
+    ends, near_ends = np.cumsum(weight), np.cumsum(near)
+    first = np.searchsorted(community[order], np.arange(community.max() + 2))
+    start, stop = (np.concatenate([[0.0], near_ends])[bounds] for bounds in (first[:-1], first[1:]))
+    # Edges between communities meet the same class now and then, too.
+    inside = (size.homophily - 1 / size.classes) / (1 - 1 / size.classes) * near / weight
+
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < size.edges:
+        keys = [found]
+        missing = size.edges - len(found)
+        for begun in range(0, round(1.02 * missing) + 100, _DRAWN_AT_ONCE):
+            count = min(_DRAWN_AT_ONCE, round(1.02 * missing) + 100 - begun)
+            place = np.minimum(np.searchsorted(ends, np.sort(rng.random(count) * ends[-1])), size.nodes - 1)
+            at_home = rng.random(count) < inside[place]
+            a, home, u = order[place], community[order[place]], rng.random(count)
+            near_place = np.searchsorted(near_ends, start[home] + u * (stop[home] - start[home]))
+            far_place = np.searchsorted(ends, np.sort(rng.random(count)) * ends[-1])
+            rng.shuffle(far_place)
+            b = order[np.minimum(np.where(at_home, near_place, far_place), size.nodes - 1)]
+            key = np.minimum(a, b) * np.int64(size.nodes) + np.maximum(a, b)
+            keys.append(key[a != b])
+        found = np.concatenate(keys)
+        found.sort()  # not np.unique, whose hash table is many times slower on so many numbers
+        found = found[np.append(True, found[1:] != found[:-1])]
+    surplus = rng.choice(len(found), len(found) - size.edges, replace=False)
+    return np.delete(found, surplus)
+
+
+def _adjacency(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Both directions and a self-loop per node, in compressed rows."""
+    a, b = (part.astype(np.int32) for part in np.divmod(edges, nodes))
+    own = np.arange(nodes, dtype=np.int32)
+    row, col = np.concatenate([a, b, own]), np.concatenate([b, a, own])
+    del a, b
+    matrix = sp.csr_array(sp.coo_array((np.ones(len(row), dtype=np.int8), (row, col)), shape=(nodes, nodes)))
+    matrix.sort_indices()
+    return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)

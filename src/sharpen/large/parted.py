@@ -1,0 +1,257 @@
+"""A graph whose nodes stand in the order of its parts, so that a batch is a few long runs of rows, in memory or on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from sharpen.graph import Graph
+from sharpen.kernels.sparse import Csr, spmm_into
+from sharpen.large.partition import metis
+from sharpen.large.stored import StoredGraph, load_array, save_array
+
+# Entries of the adjacency that are looked at together where the whole graph is gone through.
+CHUNK_ENTRIES = 2**22
+
+
+class PartedGraph:
+    """The arrays of a graph, its nodes renumbered part by part.
+
+    Args:
+        rowptr, col: The adjacency in the new numbers, one self-loop per node.
+        x: Features: an array, which may lie on disk, or a SciPy matrix.
+        order: The old number of each node.
+        offsets: Where each part starts; one longer than the number of parts.
+        folder: Where more may be kept, if anywhere.
+        weight: Of each entry of the adjacency; None: all count the same. Degrees are sums of weights.
+
+    >>> pairs = Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]])
+    >>> parted = arrange(pairs, parts=2)
+    >>> parted.num_parts, parted.sizes.tolist(), parted.degree.tolist()
+    (2, [2, 2], [2, 2, 2, 2])
+    """
+
+    def __init__(
+        self,
+        rowptr: np.ndarray,
+        col: np.ndarray,
+        x: Any,
+        order: np.ndarray,
+        offsets: np.ndarray,
+        folder: Path | None,
+        weight: np.ndarray | None = None,
+    ) -> None:
+        self.rowptr, self.col, self.x, self.weight = rowptr, col, x, weight
+        self.order, self.offsets, self.folder = order, offsets, folder
+        # No row is empty: each holds its node.
+        self.degree = np.diff(rowptr) if weight is None else np.add.reduceat(weight, rowptr[:-1])
+        self._propagated: dict[tuple[str, torch.dtype], Any] = {}
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+        return len(self.order)
+
+    @property
+    def num_parts(self) -> int:
+        """The number of parts; none is empty."""
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many nodes each part has."""
+        return np.diff(self.offsets)
+
+    def chunks(self, entries: int = CHUNK_ENTRIES) -> Iterator[slice]:
+        """All nodes in runs with about so many entries of the adjacency, at least one node in each.
+
+        >>> [(c.start, c.stop) for c in arrange(Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]), 1).chunks(4)]
+        [(0, 2), (2, 4)]
+        """
+        start = 0
+        while start < self.num_nodes:
+            stop = int(np.searchsorted(self.rowptr, self.rowptr[start] + entries, side="right")) - 1
+            stop = min(max(stop, start + 1), self.num_nodes)
+            yield slice(start, stop)
+            start = stop
+
+    def rows(self, nodes: slice, gather: str, device: torch.device, dtype: torch.dtype) -> Csr:
+        """The rows of P for a run of nodes, a column for each node there is; of ones where P is attention."""
+        begin, end = self.rowptr[nodes.start], self.rowptr[nodes.stop]
+        rowptr = torch.from_numpy((self.rowptr[nodes.start : nodes.stop + 1] - begin).astype(np.int32)).to(device)
+        col = torch.from_numpy(np.array(self.col[begin:end])).to(device)
+        if gather == "attention":
+            return Csr(rowptr, col, torch.ones(len(col), dtype=dtype, device=device), self.num_nodes)
+        own = torch.from_numpy(self.degree[nodes]).to(device, torch.float64)
+        if gather == "symmetric":
+            others = torch.from_numpy(self.degree[np.asarray(self.col[begin:end])]).to(device, torch.float64)
+            value = (torch.repeat_interleave(own, rowptr.diff()) * others).rsqrt_()
+        else:
+            value = torch.repeat_interleave(1 / own, rowptr.diff())
+        if self.weight is not None:
+            value = value * torch.from_numpy(np.array(self.weight[begin:end])).to(device)
+        return Csr(rowptr, col, value.to(dtype), self.num_nodes)
+
+    def propagated(self, gather: str, dtype: torch.dtype) -> Any:
+        """P X over the whole graph, like ``x``; made when it is first asked for, once, and kept on disk if the graph is."""
+        key = (gather, dtype)
+        if key not in self._propagated:
+            self._propagated[key] = self._propagate(gather, dtype)
+        return self._propagated[key]
+
+    def _propagate(self, gather: str, dtype: torch.dtype) -> Any:
+        cpu = torch.device("cpu")
+        if sp.issparse(self.x):
+            products: list[Any] = []
+            x: Any = self.x
+            for chunk in self.chunks():
+                s = self.rows(chunk, gather, cpu, torch.float64)
+                parts: Any = (s.value.numpy(), s.col.numpy(), s.rowptr.numpy())
+                products.append(sp.csr_array(parts, shape=(s.num_rows, s.num_cols)) @ x)
+            return sp.csr_array(sp.vstack(products, format="csr"))
+        path = None if self.folder is None else self.folder / f"{gather}-{str(dtype).removeprefix('torch.')}.npy"
+        if path is not None and path.exists():
+            return load_array(path)
+
+        def fill(out: np.ndarray) -> None:
+            features = torch.from_numpy(self.x).to(dtype)[None]
+            for chunk in self.chunks():
+                spmm_into(torch.from_numpy(out[None, chunk]), self.rows(chunk, gather, cpu, dtype), features)
+
+        numbers = np.dtype(str(dtype).removeprefix("torch."))
+        if path is not None:
+            save_array(path, self.x.shape, numbers, fill)
+            return load_array(path)
+        out = np.empty(self.x.shape, numbers)
+        fill(out)
+        return out
+
+
+_ARRANGED: WeakKeyDictionary[Graph, dict[int, PartedGraph]] = WeakKeyDictionary()
+
+
+def arrange(graph: Graph, parts: int) -> PartedGraph:
+    """The graph in so many parts; METIS runs once for a graph and a number of parts.
+
+    A stored graph is arranged on disk, beside its own arrays, and found there the next time, by any process.
+    """
+    known = _ARRANGED.setdefault(graph, {})
+    if parts not in known:
+        if parts == 1:
+            known[parts] = _as_it_is(graph)
+        elif isinstance(graph, StoredGraph):
+            folder = graph.folder / f"clusters-{parts}"
+            if not folder.exists():
+                _write(folder, _renumbered(graph, parts))
+            known[parts] = _read(folder)
+        else:
+            known[parts] = _renumbered(graph, parts)
+    return known[parts]
+
+
+def _as_it_is(graph: Graph) -> PartedGraph:
+    nodes, adjacency = graph.num_nodes, graph.adjacency
+    folder = graph.folder if isinstance(graph, StoredGraph) else None
+    whole = np.array([0, nodes])
+    weight = None if adjacency.weight is None else adjacency.weight.numpy()
+    return PartedGraph(
+        adjacency.rowptr.numpy(), adjacency.col.numpy(), _features(graph), np.arange(nodes), whole, folder, weight
+    )
+
+
+def _features(graph: Graph) -> Any:
+    x = graph.x
+    if not graph.is_sparse:
+        return x.numpy()
+    parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return sp.csr_array(parts, shape=(x.shape[0], x.shape[1]))
+
+
+def _renumbered(graph: Graph, parts: int) -> PartedGraph:
+    adjacency = graph.adjacency
+    part = metis(adjacency, parts)
+    order = np.argsort(part, kind="stable")
+    sizes = np.bincount(part)
+    offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    old_rowptr, old_col = adjacency.rowptr.numpy(), adjacency.col.numpy()
+    degree = np.diff(old_rowptr)[order]
+    rowptr = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
+    col = np.empty(len(old_col), dtype=np.int32)
+    old_weight = None if adjacency.weight is None else adjacency.weight.numpy()
+    weight = None if old_weight is None else np.empty(len(old_col))
+    arranged = PartedGraph(rowptr, col, None, order, offsets, None)
+    for chunk in arranged.chunks():  # in runs, so that little more than the result is in memory
+        nodes = order[chunk]
+        entries = _entries(old_rowptr, nodes)
+        block: Any = (
+            np.ones(len(entries), dtype=np.int8) if old_weight is None else old_weight[entries],
+            place[old_col[entries]],
+            rowptr[chunk.start : chunk.stop + 1] - rowptr[chunk.start],
+        )
+        matrix = sp.csr_array(block, shape=(len(nodes), len(order)))
+        matrix.sort_indices()
+        col[rowptr[chunk.start] : rowptr[chunk.stop]] = matrix.indices
+        if weight is not None:
+            weight[rowptr[chunk.start] : rowptr[chunk.stop]] = matrix.data
+    x = _features(graph)
+    # Dense features of a stored graph are renumbered on the way from file to file.
+    x = x if isinstance(graph, StoredGraph) and not graph.is_sparse else x[order]
+    return PartedGraph(rowptr, col, x, order, offsets, None, weight)
+
+
+def _entries(rowptr: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Where the entries of these rows stand, row after row."""
+    counts = rowptr[nodes + 1] - rowptr[nodes]
+    ends = np.cumsum(counts, dtype=np.int64)
+    return np.arange(ends[-1]) + np.repeat(rowptr[nodes] - (ends - counts), counts)
+
+
+def _write(folder: Path, parted: PartedGraph) -> None:
+    """Writes under another name first: a folder in its place is whole."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".arranging-") as unfinished:
+        made = Path(unfinished, folder.name)
+        made.mkdir()
+        for name in ("rowptr", "col", "order", "offsets"):
+            np.save(made / f"{name}.npy", getattr(parted, name))
+        if parted.weight is not None:
+            np.save(made / "weight.npy", parted.weight)
+        x, order = parted.x, parted.order
+        if sp.issparse(x):
+            for name in ("indptr", "indices", "data"):
+                np.save(made / f"x-{name}.npy", getattr(x, name))
+        else:
+
+            def fill(out: np.ndarray) -> None:
+                for start in range(0, len(order), 2**16):
+                    out[start : start + 2**16] = x[order[start : start + 2**16]]
+
+            save_array(made / "x.npy", x.shape, x.dtype, fill)
+        (made / "graph.json").write_text(json.dumps({"features": int(x.shape[1])}), encoding="utf-8")
+        try:
+            os.replace(made, folder)
+        except OSError:
+            if not folder.exists():  # otherwise another process was quicker, with the same result
+                raise
+
+
+def _read(folder: Path) -> PartedGraph:
+    arrays = {name: load_array(folder / f"{name}.npy") for name in ("rowptr", "col", "order", "offsets")}
+    if (folder / "x.npy").exists():
+        x: Any = load_array(folder / "x.npy")
+    else:
+        features = json.loads((folder / "graph.json").read_text(encoding="utf-8"))["features"]
+        parts: Any = tuple(load_array(folder / f"x-{name}.npy") for name in ("data", "indices", "indptr"))
+        x = sp.csr_array(parts, shape=(len(arrays["order"]), features))
+    weight = load_array(folder / "weight.npy") if (folder / "weight.npy").exists() else None
+    return PartedGraph(arrays["rowptr"], arrays["col"], x, arrays["order"], arrays["offsets"], folder, weight)

@@ -1,0 +1,221 @@
+"""A population that sees the graph in batches: many steps an epoch, and an exact evaluation after it.
+
+All members see the same batches. A step's gradient is the mean over its batches, each an estimate without bias
+(:mod:`sharpen.large.batches`); which process computes which batch, and how many there are, changes sums only in their order.
+Running statistics of a batch norm are treated alike: each batch starts from those before the step, and the mean of what comes out
+is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sharpen.batching import Batching
+from sharpen.errors import InputError
+from sharpen.graph import Graph
+from sharpen.kernels.loss import population_loss
+from sharpen.large.batches import Batch, make_batches
+from sharpen.large.inputs import BatchInputs
+from sharpen.large.layerwise import layerwise_logits
+from sharpen.large.parted import PartedGraph, arrange
+from sharpen.large.stored import StoredGraph
+from sharpen.models import Network
+from sharpen.objective import combine, sharpening_parts
+from sharpen.splits import Split
+from sharpen.training.members import PLAIN, Members, Results, Terms
+from sharpen.training.ranks import Ranks
+from sharpen.trial import Trial
+
+
+class BatchedPopulation(Members):
+    """Members that see a part of the graph at every step.
+
+    Args:
+        network: The architecture that all members share.
+        graph: The graph, in memory or stored.
+        batching: How it is cut.
+        metric, trials, splits: As for :class:`sharpen.training.population.Population`.
+        device, dtype: Where and in which precision to compute.
+        terms: What else is asked of all of them; with weights, class scores of all nodes are given too.
+        ranks: The processes that train together.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        graph: Graph,
+        batching: Batching,
+        metric: str,
+        trials: Sequence[Trial],
+        splits: Sequence[Split],
+        device: torch.device,
+        dtype: torch.dtype,
+        terms: Terms = PLAIN,
+        ranks: Ranks | None = None,
+    ) -> None:
+        self.ranks = ranks or Ranks()
+        if batching.per_step < self.ranks.world:
+            raise InputError(
+                f"batching {batching.name} has {batching.per_step} batches a step, but {self.ranks.world} processes are to share "
+                f"them; give at least {self.ranks.world}, as a last number: {batching.name.rsplit('-', batching.per_step > 1)[0]}"
+                f"-{self.ranks.world}"
+            )
+        # What is kept on disk is made by one process and found by the others; what is in memory, each makes for itself.
+        if self.ranks.writes or not isinstance(graph, StoredGraph):
+            self._prepare(network, graph, batching, dtype)
+        self.ranks.wait()
+        self.parted = self._prepare(network, graph, batching, dtype)
+        self.batching, self.batches = batching, make_batches(batching, self.parted, network.hops)
+        place = np.empty(self.parted.num_nodes, dtype=np.int64)
+        place[self.parted.order] = np.arange(self.parted.num_nodes)
+        renumbered = {
+            id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
+        }
+        y = graph.y[torch.from_numpy(np.asarray(self.parted.order))].to(device)
+        super().__init__(
+            network,
+            y,
+            metric,
+            trials,
+            [renumbered[id(split)] for split in splits],
+            dtype,
+            replace(terms, keep_weights=True),
+        )
+        self.device, self.dtype, self._place, self._keep_logits = device, dtype, place, terms.keep_weights
+        if self.class_weight is not None:
+            # The weighted mean is over all labeled nodes: its normaliser is theirs, and a batch only estimates the sum.
+            known = self.class_weight[self.y.clamp(min=0)]
+            self._weighted = known / (self.labeled * known).sum(1, keepdim=True)
+
+    @staticmethod
+    def _prepare(network: Network, graph: Graph, batching: Batching, dtype: torch.dtype) -> PartedGraph:
+        parted = arrange(graph, batching.parts or 1)
+        if network.is_gathered_beforehand:
+            parted.propagated(network.convolution.gather, dtype)
+        return parted
+
+    def epoch(self) -> None:
+        """A step for every few batches, until all nodes were met once; then one evaluation."""
+        epoch, per_step = int(self.epoch_number), self.batching.per_step
+        drawn = self.batches.draw(epoch)
+        steps = [self.ranks.mine(range(first, first + per_step)) for first in range(0, len(drawn), per_step)]
+        built = self._built([drawn[number] for step in steps for number in step])
+        total = self.lam.new_zeros(len(self.STEP), self.members)
+        for step in steps:
+            total += self._train_step([(epoch * len(drawn) + number, next(built)) for number in step])
+        self._trace([*(total / len(steps)), *self._evaluate()])
+        self.epoch_number += 1
+
+    def _built(self, chosen: Sequence[np.ndarray]) -> Iterator[Batch]:
+        """The batches one after the other; the next is cut out of the graph while one is computed with."""
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(self.batches.build, chosen[0])
+            for following in chosen[1:]:
+                batch, coming = coming.result(), ahead.submit(self.batches.build, following)
+                yield batch
+            yield coming.result()
+
+    def _train_step(self, batches: Sequence[tuple[int, Batch]]) -> Tensor:
+        """One step of every member from this process's batches and those of the others; gives the step's numbers, [4, R]."""
+        per_step = self.batching.per_step
+        numbers = self.lam.new_zeros(len(self.STEP), self.members)
+        gradients = [torch.zeros_like(p) for p in self.parameters.values()]
+        before = {name: value.clone() for name, value in self.statistics.items()}
+        statistics = {name: torch.zeros_like(value) for name, value in self.statistics.items()}
+        for when, batch in batches:
+            after = {name: value.clone() for name, value in before.items()}
+            loss, parts = self._loss(when, batch, after)
+            # Members share nothing, so the gradient of the sum is each member's own.
+            own = torch.autograd.grad(loss.sum(), list(self.parameters.values()), materialize_grads=True)
+            for gradient, more in zip(gradients, own, strict=True):
+                gradient += more
+            for name, value in after.items():
+                statistics[name] += value
+            numbers += torch.cat([loss.detach()[None], parts])
+        self.ranks.add([numbers, *gradients, *statistics.values()])
+        self.adam.step([gradient / per_step for gradient in gradients])
+        for name, value in statistics.items():
+            self.statistics[name].copy_(value / per_step)
+        return numbers / per_step
+
+    def _loss(self, when: int, batch: Batch, statistics: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Every member's estimate of its loss from one batch; statistics are updated in place."""
+        inputs = BatchInputs(self.parted, batch, self.network.convolution, self.device, self.dtype)
+        moment = torch.tensor(when, device=self.device)
+        logits = self.network.logits(
+            self.parameters,
+            statistics,
+            self.network.project(self.parameters, inputs),
+            inputs,
+            True,
+            lambda layer: self._dropout_at(moment, layer),
+        )
+        core = torch.from_numpy(batch.nodes[: batch.core]).to(self.device)
+        labeled, unlabeled = (weight[:, core] / batch.probability for weight in (self.labeled, self.unlabeled))
+        scores, y = logits[:, : batch.core].contiguous(), self.y[core]
+        if self.class_weight is None:
+            return population_loss(scores, y, labeled, unlabeled, self.q, self.lam, self.lam_labeled, self.balance)
+        parts = sharpening_parts(scores, y, labeled, unlabeled, self.q)
+        weighted = sharpening_parts(scores, y, labeled * self._weighted[:, core], unlabeled, self.q)
+        parts = parts._replace(cross_entropy=weighted.cross_entropy)
+        loss = combine(parts, self.lam, self.lam_labeled, self.balance)
+        return loss, torch.stack(parts[:3]).detach()
+
+    def _logits(self, weights: dict[str, Tensor]) -> Tensor:
+        """Exact class scores of all nodes, [R, N, C], in the parted order."""
+        parameters = {name: weights[name].detach() for name in self.parameters}
+        statistics = {name: weights[name] for name in self.statistics}
+        return layerwise_logits(
+            self.network,
+            parameters,
+            statistics,
+            self.parted,
+            owner=lambda run: run % self.ranks.world == self.ranks.rank,
+            share=self.ranks.share_runs,
+        )
+
+    @torch.no_grad()
+    def _evaluate(self) -> list[Tensor]:
+        logits = self._logits(self.parameters | self.statistics)
+        self.alive &= torch.isfinite(logits.sum((1, 2)))
+        val = self._score(logits, self.masks["val"])
+        self._note(val)
+        return [self._score(logits, self.masks["train"]), val]
+
+    def results(self) -> Results:
+        """What the members came to, from the weights of their best epochs. Here, once, the test labels are read."""
+        logits = self._logits(self.best_weights)
+        test = self._score(logits, self.masks["test"])
+        place = torch.from_numpy(self._place).to(logits.device)
+        self.best_logits = logits[:, place] if self._keep_logits else logits[:, :0]
+        return Results(self, test)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that changes during training: tensors by name, the very ones, so that writing to them restores a state."""
+        named: dict[str, Any] = {f"parameters.{name}": p.detach() for name, p in self.parameters.items()}
+        named |= {f"statistics.{name}": value for name, value in self.statistics.items()}
+        named |= {f"best.{name}": value for name, value in self.best_weights.items()}
+        for moments in ("first", "second"):
+            for name, value in zip(self.parameters, getattr(self.adam, moments), strict=True):
+                named[f"adam.{moments}.{name}"] = value
+        for name in ("epoch_number", "traces", "alive", "best_val", "best_epoch"):
+            named[name] = getattr(self, name)
+        return named
+
+    def restore(self, state: dict[str, Tensor] | None) -> None:
+        """Goes on from a state, or from what the first process goes on from."""
+        mine = self.state()
+        if state is not None:
+            if state.keys() != mine.keys() or any(state[name].shape != mine[name].shape for name in mine):
+                raise InputError("the checkpoint is of another kind of training; remove it to start anew")
+            for name, value in mine.items():
+                value.copy_(state[name])
+        self.ranks.from_first(mine)
+        self.adam.count(self.epoch_number * (self.batches.per_epoch // self.batching.per_step))

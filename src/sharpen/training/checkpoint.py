@@ -1,0 +1,73 @@
+"""Where a long training stands, in one safetensors file with its description as JSON, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from sharpen.errors import InputError
+from sharpen.trial import Trial
+
+
+def checkpoint_path(folder: Path, trials: Sequence[Trial]) -> Path:
+    """The file of a population: its name is a hash of its trials.
+
+    >>> checkpoint_path(Path("kept"), [Trial()]) == checkpoint_path(Path("kept"), [Trial()])
+    True
+    """
+    digest = hashlib.sha256("/".join(trial.id for trial in trials).encode()).hexdigest()[:24]
+    return folder / f"{digest}.safetensors"
+
+
+def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+    """Tensors and what they are, beside the old file until they are complete, then in its place.
+
+    >>> import torch
+    >>> path = Path(tempfile.mkdtemp()) / "kept.safetensors"
+    >>> write_checkpoint(path, {"w": torch.ones(2)}, {"nodes": 7})
+    >>> read_checkpoint(path, {"nodes": 7})["w"].tolist()
+    [1.0, 1.0]
+    >>> read_checkpoint(path, {"nodes": 8})
+    Traceback (most recent call last):
+    sharpen.errors.InputError: ...kept.safetensors was written for other data (nodes 7, now 8); give another folder, or remove it
+    """
+    from safetensors.torch import save
+
+    data = save(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, {"about": json.dumps(about)}
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".writing-", delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+
+
+def read_checkpoint(path: Path, about: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors of a checkpoint that was written for the same thing."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            written = json.loads(file.metadata()["about"])
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, whatever it looks like
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not a checkpoint of sharpen ({error}); remove it to start anew") from None
+    for key, value in about.items():
+        if written.get(key) != value:
+            raise InputError(
+                f"{path} was written for other data ({key} {written.get(key)}, now {value}); give another folder, or remove it"
+            )
+    return state

@@ -1,0 +1,160 @@
+"""Whether the whole graph fits at once, and how to cut it if it does not."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from sharpen.batching import KINDS, Batching
+from sharpen.errors import InputError
+from sharpen.graph import Graph
+from sharpen.models import Network
+from sharpen.training.device import describe_device, free_memory
+
+# Of what is free, what training may plan with.
+_SHARE = 0.8
+# A CPU is fastest while one layer's activations of all members stay in its cache.
+_CPU_ACTIVATION_BYTES = 2 * 2**20
+# Parts of about so many nodes; so few parts at least, so that batches differ from epoch to epoch; so many batches an epoch.
+_PART_NODES, _FEWEST_PARTS, _FEWEST_BATCHES, _MOST_BATCHES = 1500, 32, 8, 64
+
+
+def memory_left(device: torch.device) -> int:
+    """Bytes that can be allocated now: on a GPU, or on this machine within the limits set for this process.
+
+    >>> memory_left(torch.device("cpu")) > 0
+    True
+    """
+    if device.type == "cuda":
+        return free_memory(device)
+    left = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")] if hasattr(os, "sysconf") else []
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            left = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+        limit, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+        if limit is not None and used is not None:
+            left.append(limit - used)
+    except OSError:
+        pass  # no Linux: what the system says is free
+    return max(0, min(left)) if left else 2**33
+
+
+def _number(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):  # no such limit
+        return None
+
+
+def full_batch_bytes(network: Network, graph: Graph, dtype: torch.dtype) -> int:
+    """About what one member needs to train on the whole graph at once.
+
+    Features, plain and propagated; the adjacency with its values; of each layer its product, its result and the gradients of both;
+    of the class scores, six times their size, for softmax, entropies and their gradients.
+
+    >>> import numpy as np
+    >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
+    >>> full_batch_bytes(network, Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]), torch.float32)
+    1504
+    """
+    nodes, size = graph.num_nodes, dtype.itemsize
+    entries = graph.adjacency.nnz
+    features = nodes * network.num_features if not graph.is_sparse else 4 * len(graph.x.values())
+    operands = 2 * size * features
+    if network.convolution.gather != "none":
+        operands += entries * (4 + 8 + 2 * size)  # columns as int32 and, for torch's product, as int64
+    if network.convolution.gather == "attention":
+        operands += entries * 8 * size * network.layers
+    widths = sum(network.blocks(layer).columns + network.hidden for layer in range(network.layers))
+    return operands + nodes * size * (2 * widths + 6 * network.num_classes)
+
+
+def choose_batching(
+    wanted: str,
+    network: Network,
+    graph: Graph,
+    device: torch.device,
+    dtype: torch.dtype,
+    per_step: int = 1,
+    left: int | None = None,
+) -> tuple[str | None, str]:
+    """How to cut the graph, None for not at all; and a sentence about it, empty where there is nothing to say.
+
+    Args:
+        wanted: ``auto`` (batches of clusters if the full batch does not fit), ``full``, ``clusters``, ``neighbors``, or the full
+            name of a batching.
+        network, graph, device, dtype: What is to be trained where.
+        per_step: How many batches are to make a step, where the name does not say.
+        left: Bytes that a worker elsewhere has for it; None: what is free on the device.
+
+    >>> import numpy as np
+    >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
+    >>> pairs, cpu = Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]), torch.device("cpu")
+    >>> choose_batching("auto", network, pairs, cpu, torch.float32)
+    (None, '')
+    >>> choose_batching("clusters", network, pairs, cpu, torch.float32)
+    ('clusters-4-1', 'training in batches, clusters-4-1')
+    """
+    if wanted == "full":
+        return None, ""
+    if wanted == "auto":
+        need, where = full_batch_bytes(network, graph, dtype), "a worker"
+        if left is None:
+            left, where = memory_left(device), describe_device(device)
+        if need <= _SHARE * left:
+            return None, ""
+        name = _default("clusters", graph, per_step).name
+        return name, (
+            f"the full batch would need about {need / 1e9:.1f} GB, but {left / 1e9:.1f} GB are free on {where}; "
+            f"training in batches, {name} (--batching full overrides)"
+        )
+    if wanted in KINDS:
+        name = _default(wanted, graph, per_step).name
+    else:
+        try:
+            name = Batching.parse(wanted).name
+        except InputError:
+            raise InputError(
+                f"batching is {wanted!r}; choose auto, full, clusters or neighbors, or say how, as clusters-64-4 or "
+                f"neighbors-10-512"
+            ) from None
+    return name, f"training in batches, {name}"
+
+
+def _default(kind: str, graph: Graph, per_step: int) -> Batching:
+    """Parts, or nodes, so that batches are a few per epoch on a small graph and 64 on a large one."""
+    nodes = graph.num_nodes
+    parts = min(max(_FEWEST_PARTS, round(nodes / _PART_NODES)), nodes)
+    batches = min(max(_FEWEST_BATCHES, parts // 8), _MOST_BATCHES)
+    if kind == "clusters":
+        return Batching("clusters", max(1, parts // batches), parts=parts, per_step=per_step)
+    return Batching("neighbors", min(nodes, 1024), fanout=10, per_step=per_step)
+
+
+def members_in_batches(
+    network: Network, graph: Graph, batching: Batching, wanted: int, device: torch.device, dtype: torch.dtype
+) -> int:
+    """How many members to train at once in batches: their vectors of all nodes must fit for the evaluation.
+
+    >>> import numpy as np
+    >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
+    >>> members_in_batches(
+    ...     network,
+    ...     Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]),
+    ...     Batching.parse("clusters-2-1"),
+    ...     5,
+    ...     torch.device("cpu"),
+    ...     torch.float32,
+    ... )
+    5
+    """
+    size, nodes = dtype.itemsize, graph.num_nodes
+    evaluation = size * nodes * (2 * network.hidden + 16 + 2 * network.num_classes)
+    weights = nodes * (2 * size + 3)
+    most = int(_SHARE * memory_left(device) / 2 / (evaluation + weights))
+    if device.type == "cpu":
+        share = batching.size / (batching.parts or nodes)
+        most = min(most, int(_CPU_ACTIVATION_BYTES / (share * nodes * network.hidden * size)))
+    return max(1, min(wanted, most))

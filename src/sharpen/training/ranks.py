@@ -1,0 +1,114 @@
+"""Several processes that train one population together, started by ``torchrun``: who this one is, and what they exchange."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+T = TypeVar("T")
+# METIS, or the reading of a graph, may take one process long while the others wait.
+_PATIENCE = timedelta(hours=6)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those that train together. Alone, every exchange is nothing.
+
+    >>> alone = Ranks()
+    >>> alone.writes, alone.mine([10, 11, 12])
+    (True, [10, 11, 12])
+    >>> Ranks(rank=1, world=2).mine([10, 11, 12])
+    [11]
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def writes(self) -> bool:
+        """Whether this is the one process that writes files and prints."""
+        return self.rank == 0
+
+    def mine(self, work: Sequence[T]) -> list[T]:
+        """This process's share of a list."""
+        return list(work[self.rank :: self.world])
+
+    def add(self, tensors: Sequence[Tensor]) -> None:
+        """Every tensor becomes, in place, the sum over all processes; one exchange for all of them."""
+        if self.world == 1 or not tensors:
+            return
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        dist.all_reduce(flat)
+        for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def share_runs(self, values: Tensor, runs: Sequence[slice]) -> None:
+        """Completes a tensor [R, N, ...] of whose runs of nodes each process has made its own share."""
+        if self.world == 1:
+            return
+        for number, run in enumerate(runs):
+            part = values[:, run].contiguous()
+            dist.broadcast(part, src=number % self.world)
+            values[:, run] = part
+
+    def from_first(self, tensors: Mapping[str, Tensor]) -> None:
+        """Every tensor becomes, in place, what the first process has."""
+        if self.world > 1:
+            for tensor in tensors.values():
+                dist.broadcast(tensor, src=0)
+
+    def agree(self, value: bool) -> bool:
+        """What the first process says."""
+        if self.world == 1:
+            return value
+        said: list[bool] = [value]
+        dist.broadcast_object_list(said, src=0)
+        return said[0]
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.world > 1:
+            dist.barrier()
+
+
+def current_ranks() -> Ranks:
+    """Who this process is; alone unless :func:`joined` says otherwise.
+
+    >>> current_ranks()
+    Ranks(rank=0, world=1)
+    """
+    if not (dist.is_available() and dist.is_initialized()):
+        return Ranks()
+    return Ranks(dist.get_rank(), dist.get_world_size())
+
+
+@contextmanager
+def joined(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
+    """Joins the other processes that ``torchrun`` started; gives who this one is, and the device it is to use.
+
+    NCCL between GPUs, one for each process of a machine; gloo between CPUs. Without ``torchrun`` nothing happens.
+
+    >>> with joined("cpu") as (ranks, device):
+    ...     ranks.world, device
+    (1, 'cpu')
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
+        yield current_ranks(), device
+        return
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    if on_gpu:
+        device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
+    try:
+        yield current_ranks(), device if on_gpu else "cpu"
+    finally:
+        dist.destroy_process_group()

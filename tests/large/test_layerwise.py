@@ -1,0 +1,68 @@
+"""Evaluation layer by layer equals the full batch, whatever the runs of nodes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from sharpen import Graph
+from sharpen.large import layerwise, open_graph, parted, store_graph
+from sharpen.large.layerwise import layerwise_logits
+from sharpen.large.parted import arrange
+from sharpen.models import Inputs, Network
+from sharpen.models.initial import draw
+
+CPU, DOUBLE = torch.device("cpu"), torch.float64
+
+
+def random_graph(sparse: bool, weighted: bool = False) -> Graph:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 7)) * (rng.random((60, 7)) < 0.3)
+    edges, weight = rng.integers(60, size=(2, 150)), 0.1 + rng.random(150)
+    x = sp.csr_array(x) if sparse else x
+    return Graph(x=x, edge_index=edges, y=np.arange(60) % 3, edge_weight=weight if weighted else None)
+
+
+@pytest.mark.parametrize("input_linear", [False, True])
+@pytest.mark.parametrize("norm", ["none", "layer", "batch"])
+@pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
+def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
+    monkeypatch.setattr(layerwise, "_CHUNK_ACTIVATIONS", 500)
+    monkeypatch.setattr(parted, "CHUNK_ENTRIES", 40)
+    monkeypatch.setattr(parted.PartedGraph.chunks, "__defaults__", (40,))
+    graph = random_graph(sparse=norm == "layer", weighted=norm == "batch")
+    network = Network(model, 7, 3, layers=3, hidden=6, norm=norm, residual=norm != "none", input_linear=input_linear)
+    weights = draw(network.initials, [0, 4], CPU, DOUBLE)
+    statistics = {name: value + 0.3 for name, value in network.statistics(2, CPU, DOUBLE).items()}
+    inputs = Inputs(graph, network.convolution, CPU, DOUBLE)
+    expected = network.logits(weights, statistics, network.project(weights, inputs), inputs, False)
+    arranged = arrange(graph, 5)
+    found = layerwise_logits(network, weights, statistics, arranged)
+    torch.testing.assert_close(found, expected[:, arranged.order], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_stored_graph_is_the_same_graph(weighted, sparse, tmp_path):
+    graph = random_graph(sparse, weighted)
+    store_graph(graph, tmp_path / "graph")
+    stored = open_graph(tmp_path / "graph")
+    assert torch.equal(stored.adjacency.col, graph.adjacency.col)
+    assert torch.equal(stored.x.to_dense(), graph.x.to_dense())
+    assert (stored.adjacency.to_scipy() != graph.adjacency.to_scipy()).nnz == 0
+    again = Graph(stored.x, stored.edge_index, stored.y, edge_weight=stored.edge_weight)
+    assert stored.fingerprint == again.fingerprint
+    assert torch.equal(again.adjacency.col, graph.adjacency.col)
+    network = Network("gcn", 7, 3, layers=2, hidden=6)
+    weights = draw(network.initials, [0], CPU, DOUBLE)
+    found = [layerwise_logits(network, weights, {}, arrange(g, 5)) for g in (graph, stored, open_graph(stored.folder))]
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
+def test_features_of_a_stored_graph_stay_on_disk(tmp_path):
+    stored = store_graph(random_graph(sparse=False), tmp_path / "graph")
+    arranged = arrange(stored, 5)
+    assert isinstance(arranged.x, np.memmap)
+    assert isinstance(arranged.propagated("mean", torch.float32), np.memmap)
+    assert sorted(p.name for p in (tmp_path / "graph").iterdir() if p.name.startswith(".")) == []

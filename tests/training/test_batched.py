@@ -1,0 +1,169 @@
+"""Training in batches: the same as the full batch where a batch is all, the same on any number of processes, and resumable."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sharpen import InputError, Trial, to_frame, train
+from sharpen.large import store_graph
+from sharpen.models import Network
+from sharpen.splits import class_balanced
+from sharpen.training import batched, memory
+from sharpen.training.memory import choose_batching, full_batch_bytes
+from sharpen.training.ranks import Ranks
+from tests.training import job
+from tests.training.job import ring_of_towns, trials
+
+GRAPH = ring_of_towns()
+SPLIT = class_balanced(GRAPH.y, per_class=3, val=15, test=20, seed=0)
+
+
+def run(some, graph=GRAPH, **more):
+    return train(
+        graph, some, splits=[SPLIT], device="cpu", precision="float64", progress=False, keep_weights=True, **more
+    )
+
+
+@pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
+def test_one_batch_of_all_parts_is_the_full_batch(model):
+    """Every step sees everything, so that weights, traces and scores are those of the full batch."""
+    settings = {"model": model, "layers": 2, "hidden": 8, "norm": "batch", "dropout": 0.0, "epochs": 8, "lam": 0.4}
+    (whole,) = run([Trial(**settings)])
+    (parts,) = run([Trial(**settings, batching="clusters-6-6")])
+    for name, weight in whole.weights.items():
+        np.testing.assert_allclose(parts.weights[name], weight, rtol=1e-8, atol=1e-10)
+    for name, trace in whole.traces.items():
+        np.testing.assert_allclose(parts.traces[name], trace, rtol=1e-5)
+    np.testing.assert_allclose(parts.logits, whole.logits, rtol=1e-8, atol=1e-8)
+    assert (parts.val, parts.test, parts.best_epoch) == (whole.val, whole.test, whole.best_epoch)
+
+
+def test_class_weights_and_the_last_epoch_mean_the_same_in_batches():
+    """The weighted mean's normaliser is that of all labels: one batch is the full batch, and few labels in one are no harm."""
+    settings = {"hidden": 8, "dropout": 0.0, "epochs": 5, "lam": 0.4}
+    terms = {"class_weight": [1.0, 5.0, 0.5], "choose": "last"}
+    (whole,) = run([Trial(**settings)], **terms)
+    (parts,) = run([Trial(**settings, batching="clusters-6-6")], **terms)
+    np.testing.assert_allclose(parts.logits, whole.logits, rtol=1e-8, atol=1e-8)
+    assert whole.best_epoch == parts.best_epoch == 4
+    (few,) = run([Trial(**settings, batching="clusters-12-1")], **terms)
+    assert few.status == "ok"
+
+
+def test_a_member_does_not_depend_on_who_trains_beside_it():
+    both = run(trials(4))
+    for record, trial in zip(both, trials(4), strict=True):
+        (alone,) = run([trial])
+        np.testing.assert_allclose(alone.traces["loss"], record.traces["loss"], rtol=1e-6)
+        np.testing.assert_allclose(alone.logits, record.logits, rtol=1e-9, atol=1e-9)
+
+
+def test_a_diverging_member_spoils_no_other():
+    good, bad = run([trials(5)[1], Trial(**(trials(5)[1].__dict__ | {"lr": 1e200}))])
+    (alone,) = run([trials(5)[1]])
+    assert bad.status == "diverged"
+    np.testing.assert_allclose(good.logits, alone.logits, rtol=1e-9, atol=1e-9)
+
+
+def test_batches_learn_what_the_full_batch_learns():
+    full = run([Trial(hidden=16, epochs=30, lam=0.1, dropout=0.2)])[0]
+    some = run([Trial(hidden=16, epochs=30, lam=0.1, dropout=0.2, batching="clusters-12-3")])[0]
+    assert some.test >= full.test - 0.1
+
+
+def test_a_stored_graph_gives_the_same_records(tmp_path):
+    stored = store_graph(GRAPH, tmp_path / "ring")
+    for a, b in zip(run(trials(3)), run(trials(3), graph=stored), strict=True):
+        assert np.array_equal(a.logits, b.logits)
+
+
+def test_logits_are_not_kept_unless_asked_for():
+    (record,) = train(GRAPH, trials(1)[:1], splits=[SPLIT], device="cpu", progress=False)
+    assert record.logits is None
+    assert to_frame([record])["batching"].tolist() == ["clusters-12-2-2"]
+
+
+def same(a, b):
+    assert set(a.files) == set(b.files)
+    for name in a.files:
+        if name != "world":
+            np.testing.assert_allclose(
+                a[name], b[name], rtol=1e-6 if "traces" in name else 1e-10, atol=1e-12, err_msg=name
+            )
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+def test_two_processes_train_as_one_and_go_on_as_any_number(tmp_path):
+    """torchrun with 2 processes equals 1; stopped as 1 it goes on as 2; killed as 2 it goes on as 1."""
+    job.run(tmp_path / "one.npz", None)
+    with pytest.raises(job.Stopped), job.stopping_at(3, job.stop):
+        job.run(None, tmp_path / "stopped-as-one")
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    ended = subprocess.run(
+        [*start, str(root / "tests/training/job.py"), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode != 0, "its last part kills itself"
+    job.run(tmp_path / "went-on-as-one.npz", tmp_path / "stopped-as-two")
+    one = np.load(tmp_path / "one.npz")
+    for name, world in (("two", 2), ("went-on-as-two", 2), ("went-on-as-one", 1)):
+        assert (tmp_path / f"{name}.npz").exists(), ended.stderr.decode()[-2000:]
+        other = np.load(tmp_path / f"{name}.npz")
+        assert other["world"] == world
+        same(one, other)
+    assert [path.suffix for path in (tmp_path / "stopped-as-two").iterdir()] == [".safetensors"]
+
+
+def test_a_finished_checkpoint_trains_nothing_again(tmp_path, monkeypatch):
+    first = run(trials(3), checkpoints=tmp_path)
+    monkeypatch.setattr(batched.BatchedPopulation, "epoch", lambda self: pytest.fail("trained again"))
+    second = run(trials(3), checkpoints=tmp_path)
+    for a, b in zip(first, second, strict=True):
+        assert (a.test, a.best_epoch) == (b.test, b.best_epoch)
+        assert np.array_equal(a.logits, b.logits)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    run(trials(2), checkpoints=tmp_path)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="remove it to start anew"):
+        run(trials(2), checkpoints=tmp_path)
+
+
+def test_more_processes_than_batches_a_step_are_refused():
+    network = Network("gcn", 3, 3, layers=2, hidden=8)
+    with pytest.raises(InputError, match="give at least 3, as a last number: clusters-12-2-3"):
+        batched.BatchedPopulation(
+            network, GRAPH, batched.Batching.parse("clusters-12-2-2"), "accuracy", trials(1), [SPLIT] * 2,
+            torch.device("cpu"), torch.float64, ranks=Ranks(0, 3),
+        )  # fmt: skip
+
+
+def test_the_full_batch_is_cut_only_where_it_does_not_fit(monkeypatch):
+    network, cpu = Network("gcn", 3, 3, layers=2, hidden=8), torch.device("cpu")
+    need = full_batch_bytes(network, GRAPH, torch.float32)
+    for free, expected in ((2 * need, None), (need // 2, "clusters-32-4")):
+        monkeypatch.setattr(memory, "memory_left", lambda device, free=free: free)
+        name, note = choose_batching("auto", network, GRAPH, cpu, torch.float32)
+        assert name == expected
+        assert ("batches" in note) == (expected is not None)
+        assert choose_batching("full", network, GRAPH, cpu, torch.float32) == (None, "")
+    assert choose_batching("clusters-9-3", network, GRAPH, cpu, torch.float32)[0] == "clusters-9-3"
+    with pytest.raises(InputError, match="choose auto, full, clusters or neighbors"):
+        choose_batching("clumps", network, GRAPH, cpu, torch.float32)
+
+
+def test_learned_lambda_and_batches_are_refused_together():
+    with pytest.raises(InputError, match="whole graph only"):
+        Trial(lam_max=1.0, batching="clusters-4-2")
