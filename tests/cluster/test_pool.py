@@ -2,6 +2,7 @@
 
 import io
 import sys
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -36,10 +37,12 @@ class Remote:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A cluster whose machines a test can name, in place of Ray."""
-    made = SimpleNamespace(nodes=[], asked=[], sent=[])
+    made = SimpleNamespace(nodes=[], asked=[], sent=[], free=[])
     ray = ModuleType("ray")
     ray.nodes = lambda: made.nodes
     ray.remote = lambda what: Remote(made.asked)
+    ray.get = lambda references: made.free[: len(references)]
+    ray.exceptions = SimpleNamespace(RayTaskError=RuntimeError)
     ray.put = lambda content: made.sent.append(content) or object()
     ray.get_runtime_context = lambda: SimpleNamespace(get_node_id=lambda: "0")
     util, strategies = ModuleType("ray.util"), ModuleType("ray.util.scheduling_strategies")
@@ -82,6 +85,27 @@ def test_a_population_on_a_cpu_asks_for_the_memory_that_it_needs_and_never_for_m
     assert memory[0] < GB
     assert memory[-1] == 32 * GB  # the estimate is above: what no machine has would be waited for for ever
     assert all("num_gpus" not in asked for asked in cluster.asked)
+
+
+def test_a_population_in_batches_asks_for_less_than_one_on_the_whole_graph(cluster):
+    cluster.nodes = [node(16, memory=32 * GB)]
+    pool, graph, trial = Pool("cpu"), path(100_000), Trial(model="gcn", hidden=512, layers=3, epochs=1)
+    for each in (trial, replace(trial, batching="clusters-32-4")):
+        pool.start(graph, [each])
+    whole, batches = (asked["memory"] for asked in cluster.asked[1:])
+    assert batches < whole / 4
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([node(16, memory=32 * GB), node(4, memory=8 * GB)], 32 * GB - 600 * 2**20),  # less a bare process
+        ([node(4, gpus=2)], 5 * GB),
+    ],
+)
+def test_what_one_population_can_have_is_known_before_it_is_cut(cluster, nodes, expected):
+    cluster.nodes, cluster.free = nodes, [7 * GB, 5 * GB] * 10
+    assert Pool().warm_up() == expected
 
 
 def test_the_same_graph_is_not_sent_again(cluster):

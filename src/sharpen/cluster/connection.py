@@ -49,8 +49,7 @@ def connected(on: str, say: Callable[[str], None] = lambda line: None) -> Iterat
     check_place(on)
     address = on if on != "ray" else os.environ.get("RAY_ADDRESS", "")
     address = "" if address == "local" else address  # Ray's word for a cluster of one's own
-    variables = {} if address else _private_variables()
-    with _environment(variables):
+    with _environment({} if address else _private_variables()):
         ray = _import_ray()
         if ray.is_initialized():
             yield
@@ -114,20 +113,21 @@ def _started(ray: Any) -> Iterator[None]:
     # sockets lie below it, and their paths are limited to about a hundred characters.
     folder = Path(tempfile.mkdtemp(prefix="sharpen-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
     try:
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=str(folder / "ray"),
-        )
+        with _loopback(ray):
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=str(folder / "ray"),
+            )
         try:
             # By Ray's own word, and not by what was asked for: other versions may understand something else by it.
             addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
             if not all(ipaddress.ip_address(address).is_loopback for address in addresses):
                 raise InputError(
-                    f"Ray would listen on {addresses[0]}, for other machines too; call ray.init() yourself before, if that is "
-                    "meant, or do not import ray before sharpen does"
+                    f"Ray would listen on {addresses[0]}, for other machines too; if that is meant, call ray.init() yourself "
+                    "before, or start a cluster and name it in RAY_ADDRESS"
                 )
             yield
         finally:
@@ -136,10 +136,23 @@ def _started(ray: Any) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def _loopback(ray: Any) -> Iterator[None]:
+    """Has a Ray that was imported before see what :func:`_private_variables` says of interfaces: it reads that on import."""
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
 def _private_variables() -> dict[str, str]:
     """Environment variables for a cluster of our own; what the user has set is respected."""
-    # Despite its name, what decides on every system whether Ray uses the loopback interface only.
-    variables = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_USAGE_STATS_ENABLED": "0"}
+    # Despite its name, what decides on every system whether Ray uses the loopback interface only. RAY_AUTH_MODE is left to
+    # Ray, which sets it to token for a cluster that it starts, also where it was imported before.
+    variables = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     if "RAY_AUTH_TOKEN" not in os.environ and "RAY_AUTH_TOKEN_PATH" not in os.environ:
         # In the environment of our own processes, and not in a file, where Ray would put it for all to read.
         variables["RAY_AUTH_TOKEN"] = _token()
@@ -154,9 +167,11 @@ def _token() -> str:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """With variables that were not there before; afterwards without them, and without what Ray has added for its own."""
+    ours = {*variables, "RAY_AUTH_MODE"} - os.environ.keys()
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name in variables:
+        for name in ours:
             os.environ.pop(name, None)
