@@ -5,7 +5,7 @@
 
 A pair is the same split, the same seed and so the same first weights, once in full batches and once in clusters, with --steps times
 as many steps of the optimiser; by default as many passes over the graph as the full batch has. Records go to a store after every
-group: the same command goes on where it was stopped.
+population: the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -46,22 +46,26 @@ def main() -> None:
         parted = arrange(dataset.graph, Batching.parse(given.batching).parts)
         batches = make_batches(Batching.parse(given.batching), parted, hops=1).per_epoch
         pairs = list(zip(dataset.splits.paired(given.pairs), range(given.pairs), strict=True))
-        for lam in map(float, given.lam.split(",")):
-            plain = Trial(model=given.model, lam=lam, hidden=given.hidden, epochs=given.epochs)
-            full = [resolve(replace(plain, split=split, seed=seed), dataset) for split, seed in pairs]
-            passes = max(1, round((given.steps or batches) * (full[0].epochs or 0) / batches))
-            cut = [replace(trial, batching=given.batching, epochs=passes) for trial in full]
-            for group in (full, cut):
-                known = store.ids()
-                missing = [trial for trial in group if trial.id not in known]
-                for first in range(0, len(missing), 5):
-                    some = missing[first : first + 5]
-                    store.add(train(dataset, some, device=given.device, precision=given.precision))
-            a, b = (store.frame(group) for group in (cut, full))
+        lams = [float(lam) for lam in given.lam.split(",")]
+        plain = Trial(model=given.model, hidden=given.hidden, epochs=given.epochs)
+        full = {
+            lam: [resolve(replace(plain, lam=lam, split=split, seed=seed), dataset) for split, seed in pairs]
+            for lam in lams
+        }
+        passes = max(1, round((given.steps or batches) * (full[lams[0]][0].epochs or 0) / batches))
+        cut = {
+            lam: [replace(t, batching=given.batching, epochs=passes) for t in trials] for lam, trials in full.items()
+        }
+        known = store.ids()
+        for groups in (full, cut):
+            missing = [trial for trials in groups.values() for trial in trials if trial.id not in known]
+            train(dataset, missing, device=given.device, precision=given.precision, on_records=store.add)
+        for lam in lams:
+            a, b = (store.frame(groups[lam]) for groups in (cut, full))
             d = paired_difference(a["test"], b["test"])
             low, high = d.t_interval or (float("nan"), float("nan"))
             print(
-                f"{name:<10}{given.model:<6}λ = {lam:<6g}full {100 * d.mean_b:.2f} in {b['seconds'].mean():.1f} s, "
+                f"{name:<10}{given.model:<6}λ = {lam:<6g}full {100 * d.mean_b:.2f} in {b['seconds'].mean():.1f} s a run, "
                 f"{given.batching} {100 * d.mean_a:.2f} in {a['seconds'].mean():.1f} s ({passes} passes of {batches}); "
                 f"difference {100 * d.difference:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}], {d.n} pairs",
                 flush=True,

@@ -20,7 +20,7 @@ _PATIENCE = timedelta(hours=6)
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together. Alone, every exchange is nothing.
+    """This process among those that train together. Where nobody joined, every exchange is nothing.
 
     >>> alone = Ranks()
     >>> alone.writes, alone.mine([10, 11, 12])
@@ -43,7 +43,7 @@ class Ranks:
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Every tensor becomes, in place, the sum over all processes; one exchange for all of them."""
-        if self.world == 1 or not tensors:
+        if not dist.is_initialized() or not tensors:
             return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         dist.all_reduce(flat)
@@ -52,7 +52,7 @@ class Ranks:
 
     def share_runs(self, values: Tensor, runs: Sequence[slice]) -> None:
         """Completes a tensor [R, N, ...] of whose runs of nodes each process has made its own share."""
-        if self.world == 1:
+        if not dist.is_initialized():
             return
         for number, run in enumerate(runs):
             part = values[:, run].contiguous()
@@ -61,13 +61,13 @@ class Ranks:
 
     def from_first(self, tensors: Mapping[str, Tensor]) -> None:
         """Every tensor becomes, in place, what the first process has."""
-        if self.world > 1:
+        if dist.is_initialized():
             for tensor in tensors.values():
                 dist.broadcast(tensor, src=0)
 
     def agree(self, value: bool) -> bool:
         """What the first process says."""
-        if self.world == 1:
+        if not dist.is_initialized():
             return value
         said: list[bool] = [value]
         dist.broadcast_object_list(said, src=0)
@@ -75,7 +75,7 @@ class Ranks:
 
     def wait(self) -> None:
         """Until all processes are here."""
-        if self.world > 1:
+        if dist.is_initialized():
             dist.barrier()
 
 
@@ -94,13 +94,15 @@ def current_ranks() -> Ranks:
 def joined(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
     """Joins the other processes that ``torchrun`` started; gives who this one is, and the device it is to use.
 
-    NCCL between GPUs, one for each process of a machine; gloo between CPUs. Without ``torchrun`` nothing happens.
+    NCCL between GPUs, one for each process of a machine; gloo between CPUs. Without ``torchrun`` nothing happens; with it, one
+    process exchanges with itself, as a rehearsal.
 
     >>> with joined("cpu") as (ranks, device):
     ...     ranks.world, device
     (1, 'cpu')
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
+    started = dist.is_torchelastic_launched() or int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if not started or dist.is_initialized():
         yield current_ranks(), device
         return
     on_gpu = device != "cpu" and torch.cuda.is_available()
