@@ -1,8 +1,10 @@
 """Studies and searches on a Ray cluster: the same records as here, whatever is lost on the way; and who else can reach it."""
 
+import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -37,11 +39,21 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     environment |= {"PYTHONPATH": str(Path(sharpen.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     script = Path(__file__).with_name("two_nodes.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(folder)], capture_output=True, text=True, env=environment, timeout=550
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
     )
-    assert done.returncode == 0, done.stderr
-    return folder, json.loads(done.stdout)
+    try:
+        output, errors = process.communicate(timeout=550)
+    finally:  # whatever comes in between, what it has forked ends too, and with that Ray's processes
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    return folder, json.loads(output)
 
 
 def text(folder: Path, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import time
@@ -55,8 +54,7 @@ class Board:
     """Where populations report: an actor, so that the driver can look at all of them at once. What it knows may be lost.
 
     >>> board = Board()
-    >>> board.begin(0, "3fa2", 17, 200)
-    1
+    >>> board.begin(Report(number=0, node="3fa2", pid=17, attempt=1, done=0, total=200))
     >>> board.advance(0, 1, 50)
     >>> [report.share for report in board.look()]
     [0.25]
@@ -65,11 +63,9 @@ class Board:
     def __init__(self) -> None:
         self._reports: dict[int, Report] = {}
 
-    def begin(self, number: int, node: str, pid: int, total: int) -> int:
-        """A process takes a population up; gives how many have done so."""
-        before = self._reports[number].attempt if number in self._reports else 0
-        self._reports[number] = Report(number, node, pid, before + 1, 0, total)
-        return before + 1
+    def begin(self, report: Report) -> None:
+        """A process takes a population up."""
+        self._reports[report.number] = report
 
     def advance(self, number: int, attempt: int, done: int) -> None:
         """So much of it is done now."""
@@ -134,10 +130,11 @@ def train_population(
         raise OtherCode(
             f"{socket.gethostname()} has other code of sharpen than the machine that it works for; install the same on both"
         )
-    node, attempt = ray.get_runtime_context().get_node_id(), 1
-    total = sum(trial.epochs or 0 for trial in trials)
-    with contextlib.suppress(ray.exceptions.RayError):  # without a board it is trained all the same
-        attempt = ray.get(board.begin.remote(number, node, os.getpid(), total), timeout=60)
+    node, total = ray.get_runtime_context().get_node_id(), sum(trial.epochs or 0 for trial in trials)
+    # The runtime context does not tell, and the board may have been lost with the last worker.
+    attempt = 1 + ray._private.worker.global_worker.core_worker.get_current_task_attempt_number()
+    # Nobody waits for an answer: without a board it is trained all the same.
+    board.begin.remote(Report(number, node, os.getpid(), attempt, 0, total))
     done, told = 0, time.monotonic()
 
     def tell(member_epochs: int) -> None:
