@@ -125,6 +125,7 @@ def test_a_cluster_of_ones_own_is_for_nobody_else(two_nodes):
     assert set(found["listening"]) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1, in IPv4 and as IPv6
     assert found["listening"]
     assert found["token"] == ["token", 64]
+    assert Path(found["folder"]).name.startswith("sharpen-ray-")
     assert found["mode"] == "0o700"
     assert found["stranger"] != 0
     assert "token is missing or incorrect" in text(folder, "own")

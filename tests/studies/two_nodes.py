@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -97,14 +97,12 @@ def finished(name: str, part: str = "records") -> int:
     return len(list((folder / name / part).glob("*.parquet")))
 
 
-def processes(*words: str) -> list[str]:
-    """The command lines on this machine that have one of these words in them."""
+def command_lines(pids: Iterable[int]) -> list[str]:
+    """What these processes were started as, or call themselves."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for pid in pids:
         with contextlib.suppress(OSError):
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            if any(word in line for word in words):
-                found.append(line)
+            found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return found
 
 
@@ -285,12 +283,12 @@ def look_at_a_cluster_of_ones_own() -> None:
     for name in [name for name in os.environ if name.startswith("RAY_")]:
         del os.environ[name]
     os.environ["HOME"] = str(folder / "home")
-    before = set(Path("/tmp").glob("sharpen-ray-*"))
     import ray  # what it reads on import is without what makes a cluster private
 
     with connected("ray"):
-        (mine,) = set(Path("/tmp").glob("sharpen-ray-*")) - before
+        mine = Path(ray._private.worker._global_node.get_temp_dir_path()).parent
         found = {
+            "folder": str(mine),
             "mode": oct(mine.stat().st_mode & 0o777),
             "listening": sorted(listening()),
             "token": [os.environ["RAY_AUTH_MODE"], len(os.environ["RAY_AUTH_TOKEN"])],
@@ -341,14 +339,18 @@ def everything() -> dict[str, object]:
     os.kill(pid, signal.SIGKILL)
     results["driver"] = end(pid)
     results["driver populations"] = finished("lost")
-    results["its workers end"] = wait_for(lambda: not processes("ray::digits gcn"), 60)
+    results["its workers end"] = wait_for(
+        lambda: not any("ray::digits gcn" in line for line in command_lines(descendants(holder))), 60
+    )
     del os.environ["RAY_ADDRESS"]
     results["resumed"] = end(start("resumed", command("lost")))
 
     os.close(writing)
     results["cluster"] = end(holder)
     results["own"] = end(start("own", look_at_a_cluster_of_ones_own))
-    results["left over"] = processes(str(session), "/sharpen-ray-")
+    own = json.loads((folder / "own.json").read_text())["folder"]
+    everybody = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    results["left over"] = [line for line in command_lines(everybody) if str(session) in line or own in line]
     shutil.rmtree(session)
     return results
 
