@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -33,7 +33,8 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("arxiv.csv"))
     given = options.parse_args()
     device = resolve_device(given.device)
-    dataset = generate("ogbn-arxiv", given.folder / f"arxiv-{given.scale:g}", given.scale)
+    generated = generate("ogbn-arxiv", given.folder / f"arxiv-{given.scale:g}", given.scale)
+    dataset = replace(generated, name="ogbn-arxiv")  # so that the paper's settings are meant
     graph = dataset.graph
     print(
         f"{describe_device(device)}, torch {torch.__version__}; {graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges"

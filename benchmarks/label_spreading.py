@@ -1,13 +1,16 @@
 """`fit` beside what is at hand without it: LabelSpreading, SelfTrainingClassifier and LabelPropagation, on the same splits.
 
     python benchmarks/label_spreading.py                                    # Cora, CiteSeer and digits, 5 splits of each
-    python benchmarks/label_spreading.py --datasets digits --splits 20 --budget 1 --out scores.csv
-    python benchmarks/label_spreading.py --show scores-*.csv                # what was written before, together
+    python benchmarks/label_spreading.py --datasets digits --first-split 10 --splits 10 --out digits-b.csv
+    python benchmarks/label_spreading.py --show digits-a.csv --show digits-b.csv        # what was written before, together
+
+With --out, the rows of a split are appended as soon as it is done, and splits that the file holds are not run again: a run that was
+stopped goes on, and several can share the work, each with splits and a file of its own.
 
 All see the same labels (those of the split's training nodes) and are scored on its test nodes; the split's validation labels
 are given to nobody. `fit` draws its validation nodes from the training labels. Differences are paired on the splits. The peers
-have the settings of their documentation, `fit` has its defaults; beyond that, bags of words are scaled to unit length for the
-peers that read features, and PyG's LabelPropagation is run with a second α that suits digits better.
+have the settings of their documentation, `fit` has its defaults but for the budget; beyond that, bags of words are scaled to unit
+length for the peers that read features, and PyG's LabelPropagation is run with a second α that suits digits better.
 """
 
 import time
@@ -15,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +30,7 @@ from sklearn.preprocessing import normalize
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from torch_geometric.nn import LabelPropagation
 
-from sharpen import Graph, NodeClassifier, load_dataset
+from sharpen import Graph, NodeClassifier, Split, load_dataset
 from sharpen.evaluation import paired_difference
 from sharpen.fitting import search
 
@@ -87,10 +90,10 @@ METHODS: dict[str, Callable[[Graph, np.ndarray, float], tuple[np.ndarray, str]]]
 def main(
     datasets: Annotated[str, typer.Option(help="Names, as cora,digits.")] = "cora,citeseer,digits",
     splits: Annotated[int, typer.Option(help="How many splits of each.")] = 5,
-    first: Annotated[int, typer.Option(help="The seed of the first split.")] = 0,
+    first_split: Annotated[int, typer.Option(help="The seed of the first split.")] = 0,
     budget: Annotated[float, typer.Option(help="Minutes for each fit.")] = 0.5,
     cpu_clock: Annotated[bool, typer.Option(help="Budget in CPU minutes of one core: for a busy machine.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Where to write one row per run, as CSV.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to append one row per run, as CSV.")] = None,
     show: Annotated[list[Path] | None, typer.Option(help="Run nothing: print the table of these files.")] = None,
 ) -> None:
     """Score all methods on the same splits and print the paired differences."""
@@ -99,32 +102,40 @@ def main(
         return
     if cpu_clock:
         search.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
-    rows = []
+    done = pd.read_csv(out) if out is not None and out.exists() else pd.DataFrame(columns=["dataset", "split"])
     for name in datasets.split(","):
         data = load_dataset(name)
-        y = data.graph.y.numpy()
-        for split_name in data.splits.paired(first + splits)[first:]:
-            split = data.splits[split_name]
-            known = np.full(len(y), -1)
-            known[split.train.numpy()] = y[split.train.numpy()]
-            test = split.test.numpy()
-            for method, label in METHODS.items():
-                wall, cpu = time.perf_counter(), time.process_time()
-                guess, what = label(data.graph, known, budget)
-                rows.append(
-                    {
-                        "dataset": name,
-                        "split": split_name,
-                        "method": method,
-                        "test": float((guess[test] == y[test]).mean()),
-                        "seconds": time.perf_counter() - wall,
-                        "cpu_seconds": time.process_time() - cpu,
-                        "what": what,
-                    }
-                )
-                if out is not None:
-                    pd.DataFrame(rows).to_csv(out, index=False)
-    print_table(pd.DataFrame(rows))
+        for split_name in data.splits.paired(first_split + splits)[first_split:]:
+            if ((done["dataset"] == name) & (done["split"] == split_name)).any():
+                continue
+            rows = pd.DataFrame(score_methods(data.graph, data.splits[split_name], budget))
+            rows.insert(0, "dataset", name)
+            rows.insert(1, "split", split_name)
+            if out is not None:
+                rows.to_csv(out, mode="a", header=not out.exists(), index=False)
+            done = pd.concat([done, rows]) if len(done) else rows
+    print_table(done)
+
+
+def score_methods(graph: Graph, split: Split, budget: float) -> list[dict[str, Any]]:
+    """One row for each method on one split."""
+    y, train, test = graph.y.numpy(), split.train.numpy(), split.test.numpy()
+    known = np.full(len(y), -1)
+    known[train] = y[train]
+    rows = []
+    for method, label in METHODS.items():
+        wall, cpu = time.perf_counter(), time.process_time()
+        guess, what = label(graph, known, budget)
+        rows.append(
+            {
+                "method": method,
+                "test": float((guess[test] == y[test]).mean()),
+                "seconds": time.perf_counter() - wall,
+                "cpu_seconds": time.process_time() - cpu,
+                "what": what,
+            }
+        )
+    return rows
 
 
 def print_table(frame: pd.DataFrame) -> None:

@@ -33,15 +33,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
 
     Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (model, λ, balance) is
-    trained on the same folds and judged as it is, with its predictions smoothed over the graph, and with known labels spread
-    along with them; the best by held-out labels vote together, and temperatures fitted on held-out labels make their
-    probabilities believable. ``report_`` says how well that works on labels that had no part in it, and what it would be
-    without sharpening and without the graph.
+    trained on the same folds and judged alone and with known labels that spread over the graph beside it; the best by held-out
+    labels vote together, and temperatures fitted on held-out labels make their probabilities believable. ``report_`` says how
+    well that works on labels that had no part in it, and what it would be without sharpening and without the graph.
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
     NetworkX graph (features in ``x``, labels in ``label``), or a pair of features and adjacency matrix. Labels may be of any
-    type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE, smoothing and spreading use them; GAT learns its
-    own.
+    type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE and spreading use them; GAT learns its own.
 
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as

@@ -520,7 +520,7 @@ def _sparse_features(x: Any) -> Tensor:
         entry = int(np.argmin(finite))
         _refuse_not_finite(int(np.searchsorted(csr.indptr, entry, side="right")) - 1, int(csr.indices[entry]))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
         return torch.sparse_csr_tensor(
             torch.from_numpy(csr.indptr.astype(np.int64)),
             torch.from_numpy(csr.indices.astype(np.int64)),

@@ -167,7 +167,7 @@ def two_given() -> Dataset:
 def test_seeds_make_up_for_splits_that_are_not_there() -> None:
     pairs, notes = plan_pairs(two_given(), 5, None)
     assert pairs == [("given-0", 0), ("given-0", 1), ("given-0", 2), ("given-1", 3), ("given-1", 4), ("given-1", 5)]
-    assert notes == ["pair comes with 2 splits, not 5; 3 seeds on each make 6 pairs."]
+    assert notes == ["pair comes with 2 splits, not 5; 3 seeds on each are averaged, so that there are 2 pairs."]
 
 
 def test_splits_that_are_there_take_the_seeds_asked_for() -> None:

@@ -11,6 +11,7 @@ from sharpen.evaluation.calibration import (
     brier,
     coverage_curve,
     ece,
+    fit_pool,
     fit_temperature,
     log_loss,
     reliability,
@@ -149,3 +150,25 @@ def test_nobody_answered_is_not_a_number_and_no_warning() -> None:
 def test_what_is_no_probability_is_named(p: list[list[float]], y: list[int], message: str) -> None:
     with pytest.raises(InputError, match=message):
         brier(p, y)
+
+
+def test_a_pool_of_one_is_a_temperature() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    logits = rng.normal(size=(60, 3)) + 2 * np.eye(3)[y]
+    assert fit_pool([logits], y, 0.02)[0] == pytest.approx(1 / fit_temperature(logits, y, 0.02), rel=1e-3)
+
+
+def test_a_pool_is_the_best_on_a_grid() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 3, 80)
+    opinions = np.stack([rng.normal(size=(80, 3)) + strength * np.eye(3)[y] for strength in (1.5, 0.7)])
+    found = fit_pool(opinions, y)
+
+    def loss(weights: np.ndarray) -> float:
+        return float(metrics.log_loss(y, softmax(np.tensordot(weights, opinions, 1), axis=1)))
+
+    grid = [np.array([a, b]) for a in np.linspace(0, 3, 31) for b in np.linspace(0, 3, 31)]
+    assert loss(found) <= min(loss(weights) for weights in grid) + 1e-9
+    with pytest.raises(InputError, match=r"give .K, N, C. and .N."):
+        fit_pool(opinions[0], y)

@@ -47,6 +47,15 @@ def test_splits_and_seeds_are_counted() -> None:
     assert (comparison.splits, comparison.seeds, comparison.pairs) == (2, 3, 6)
 
 
+def test_seeds_of_one_split_are_one_observation() -> None:
+    plain, sharp = np.array([0.80, 0.70, 0.60, 0.50, 0.7, 0.6]), np.array([0.82, 0.71, 0.63, 0.50, 0.70, 0.65])
+    (variant,) = compare_lams(records(list(plain), splits=3), {0.25: records(list(sharp), splits=3)}).variants
+    means = [scores.reshape(3, 2).mean(1) for scores in (sharp, plain)]
+    assert variant.difference is not None
+    assert variant.difference.n == 3
+    assert variant.difference.t_p == pytest.approx(stats.ttest_rel(*means).pvalue)
+
+
 def test_several_lams_carry_holms_correction() -> None:
     rng = np.random.default_rng(0)
     plain = records(list(rng.normal(0.8, 0.02, 10)))

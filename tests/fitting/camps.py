@@ -27,7 +27,7 @@ def member(candidate: Candidate, job: Job, y: np.ndarray, wrong: np.ndarray) -> 
         return 2.0 * np.eye(2)[guess]
 
     test = job.split.test.numpy()
-    return Member(candidate, test, logits(test), {}, round_number=job.round_number)
+    return Member(candidate, test, logits(test)[None], {}, round_number=job.round_number)
 
 
 def members_of(candidate: Candidate, y: np.ndarray, wrong: list[int], rounds: int = 1) -> list[Member]:

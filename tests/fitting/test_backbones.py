@@ -15,9 +15,8 @@ from sharpen.cluster.pool import Trainer
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
-from sharpen.fitting.members import Job, heard
+from sharpen.fitting.members import Job, Listener
 from sharpen.fitting.modules import ModuleBackbone
-from sharpen.fitting.neighbours import Neighbours
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.graph import Graph
 from sharpen.training import train
@@ -54,13 +53,13 @@ def test_saved_weights_predict_what_the_members_predicted(camps: Graph, model: s
     backbone = PopulationBackbone(SETTINGS | {"norm": norm}, "cpu")
     members = backbone.train(camps, jobs(camps, Candidate(model), Candidate(model, 0.5, 0.5)))
     logits = list(backbone.logits(camps, model, 2, [member.weights for member in members]))
-    assert len(logits) == len(members) == 12
-    assert [member.candidate.after for member in members[:3]] == ["", "smoothed", "spread"]
+    assert len(logits) == len(members) == 8
+    assert [member.candidate.spread for member in members[:2]] == [False, True]
     for member, raw in zip(members, logits, strict=True):
         known = camps.y.numpy().copy()
         known[member.test] = -1  # a member does not know what it is judged by
-        scores = heard(Neighbours(camps), raw, member.candidate.after, known)
-        assert scores[member.test] == pytest.approx(member.test_logits, abs=1e-5)
+        opinions = Listener(camps).opinions(raw, member.candidate.spread, known)
+        assert opinions[:, member.test] == pytest.approx(member.opinions, abs=1e-5)
 
 
 def test_a_graph_is_cut_by_what_those_who_train_have_free_and_not_by_what_is_free_here(camps: Graph) -> None:
@@ -84,11 +83,11 @@ def test_a_graph_is_cut_by_what_those_who_train_have_free_and_not_by_what_is_fre
 def test_pygs_graph_transformers_are_backbones(camps: Graph, factory: Callable[[int, int], nn.Module]) -> None:
     backbone = ModuleBackbone(factory, SETTINGS, "cpu")
     state = torch.get_rng_state()
-    first, second = backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[::3]
+    first, second = backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[::2]
     assert torch.get_rng_state().equal(state)
     logits = list(backbone.logits(camps, "model", 2, [first.weights, second.weights]))
-    assert logits[1][second.test] == pytest.approx(second.test_logits, abs=1e-5)
-    assert np.exp(logits[0]).sum(1) == pytest.approx(1, abs=1e-5)  # they give log-probabilities
+    assert logits[1][second.test] == pytest.approx(second.opinions[0], abs=1e-5)  # they give log-probabilities
+    assert np.exp(logits[0]).sum(1) == pytest.approx(1, abs=1e-5)
 
 
 def test_a_module_is_copied_and_each_member_has_first_weights_of_its_own(camps: Graph) -> None:
@@ -106,13 +105,13 @@ def test_a_module_is_copied_and_each_member_has_first_weights_of_its_own(camps: 
 def test_the_same_seed_gives_the_same_member(camps: Graph) -> None:
     backbone = ModuleBackbone(sgformer, SETTINGS, "cpu")
     one, two = (backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[0] for _ in range(2))
-    assert np.array_equal(one.test_logits, two.test_logits)
+    assert np.array_equal(one.opinions, two.opinions)
 
 
 def test_sharpening_reaches_a_module(camps: Graph) -> None:
     backbone = ModuleBackbone(sgformer, SETTINGS | {"epochs": 40, "dropout": 0.0}, "cpu")
     plain, sharp = (backbone.train(camps, jobs(camps, Candidate("model", lam))[:1])[0] for lam in (0.0, 2.0))
-    assert not np.array_equal(plain.test_logits, sharp.test_logits)
+    assert not np.array_equal(plain.opinions, sharp.opinions)
 
 
 def test_a_module_of_the_wrong_width_is_named(camps: Graph) -> None:

@@ -10,6 +10,7 @@ from sharpen.fitting.calibrated import cross_fit, fit_mean_temperature, mean_pro
 from sharpen.fitting.candidates import Candidate, list_candidates
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import deal
+from sharpen.fitting.members import Member
 from sharpen.fitting.selection import choose, shortlist, verdicts
 from tests.fitting.camps import members_of
 
@@ -42,28 +43,48 @@ def test_the_best_is_chosen_and_its_kind_joins_it() -> None:
     assert choose(found, among=lambda c: not c.sharpens) == [GCN]
 
 
-def test_what_is_done_to_predictions_is_chosen_by_all_candidates_together() -> None:
-    def after(candidate: Candidate, name: str) -> Candidate:
-        return dataclasses.replace(candidate, after=name)
+def test_whether_labels_are_spread_is_chosen_by_all_candidates_together() -> None:
+    def spread(candidate: Candidate) -> Candidate:
+        return dataclasses.replace(candidate, spread=True)
 
     found = evidence(
         {
-            GCN: [0, 1, 2, 3], after(GCN, "smoothed"): [0, 1], after(GCN, "spread"): [0, 1],
-            SHARP: [0], after(SHARP, "smoothed"): [0, 1, 2], after(SHARP, "spread"): [0, 1],
-            MLP: list(range(9)), after(MLP, "smoothed"): list(range(7)), after(MLP, "spread"): [0, 1, 2],
+            GCN: [0, 1, 2, 3], spread(GCN): [0, 1],
+            SHARP: [0], spread(SHARP): [0, 1, 2],
+            MLP: list(range(9)), spread(MLP): [0, 1],
         }
     )  # fmt: skip
-    # Alone, the sharpened GCN as it is would have won; together they are best when labels are spread.
-    assert choose(found) == [after(GCN, "spread"), after(MLP, "spread")]
+    # Alone, the sharpened GCN would have won; together they are better with spread labels.
+    assert choose(found) == [spread(GCN), spread(MLP)]
     assert choose(found, among=lambda c: not c.uses_graph) == [MLP]
-    assert choose(found, among=lambda c: c.after == "" and c.sharpens) == [SHARP]
+    assert choose(found, among=lambda c: not c.spread and c.sharpens) == [SHARP]
+    assert choose(found, among=lambda c: c.spread and c.sharpens) == [spread(SHARP)]
 
 
 def test_of_equals_the_less_surprised_wins() -> None:
-    unsure = [
-        dataclasses.replace(m, test_logits=m.test_logits * (m.test[:, None] % 3)) for m in members_of(GCN, Y, [0])
-    ]
+    unsure = [dataclasses.replace(m, opinions=m.opinions * (m.test[:, None] % 3)) for m in members_of(GCN, Y, [0])]
     assert choose(Evidence([*unsure, *members_of(SHARP, Y, [0])], Y)) == [SHARP]
+
+
+def test_opinions_are_weighed_by_labels_that_they_are_not_judged_by() -> None:
+    """Beside a model that is always right, one that knows nothing gets no weight; beside a poor one, one that is right does."""
+    right, wrong, nothing = members_of(GCN, Y, []), members_of(GCN, Y, list(range(30))), np.zeros((1, 8, 2))
+
+    def beside(one: list[Member], other: list[np.ndarray]) -> Evidence:
+        both = [np.concatenate([m.opinions, o]) for m, o in zip(one, other, strict=True)]
+        return Evidence([dataclasses.replace(m, opinions=o) for m, o in zip(one, both, strict=True)], Y)
+
+    found = beside(right, [nothing] * 5)
+    assert found.score(GCN) == 1
+    found = beside(wrong, [m.opinions for m in right])
+    assert found.score(GCN) == 1
+    own, other = found.weights(GCN)
+    assert other > 1 > own
+    # Noise that fits some labels by chance does not help to be judged by them.
+    rng = np.random.default_rng(0)
+    noise = [2 * np.eye(2)[rng.integers(0, 2, (1, 8))] for _ in range(5)]
+    blank = [dataclasses.replace(m, opinions=nothing) for m in right]
+    assert beside(blank, noise).score(GCN) < 0.7
 
 
 def test_of_equals_the_plain_one_wins() -> None:
@@ -117,11 +138,11 @@ def test_temperatures_make_confidence_meet_accuracy() -> None:
     assert (calibrated.argmax(1) == raw.argmax(1)).all()
 
 
-def test_a_temperature_reads_only_the_labels_to_keep() -> None:
+def test_weights_read_only_the_labels_to_keep() -> None:
     keep = np.arange(40) >= 10
-    one, other = (evidence({GCN: wrong}).temperature(GCN, keep) for wrong in ([], list(range(10))))
+    one, other = (evidence({GCN: wrong}).weights(GCN, keep) for wrong in ([], list(range(10))))
     assert one == other
-    assert evidence({GCN: []}).temperature(GCN) != evidence({GCN: list(range(10))}).temperature(GCN)
+    assert evidence({GCN: []}).weights(GCN) != evidence({GCN: list(range(10))}).weights(GCN)
     # Thirty nodes, all right: sure to 31/32, by Platt's rule.
     p = mean_probabilities(evidence({GCN: []}), [GCN], keep)
     assert p.max(1) == pytest.approx(31 / 32, abs=1e-4)

@@ -7,6 +7,8 @@ import torch
 
 from sharpen import Graph
 from sharpen.large import layerwise, open_graph, parted, store_graph
+from sharpen.large.batches import ClusterBatches
+from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
@@ -27,7 +29,7 @@ def random_graph(sparse: bool, weighted: bool = False) -> Graph:
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
-    monkeypatch.setattr(layerwise, "_CHUNK_ACTIVATIONS", 500)
+    monkeypatch.setitem(layerwise._CHUNK_ACTIVATIONS, "cpu", 500)
     monkeypatch.setattr(parted, "CHUNK_ENTRIES", 40)
     monkeypatch.setattr(parted.PartedGraph.chunks, "__defaults__", (40,))
     graph = random_graph(sparse=norm == "layer", weighted=norm == "batch")
@@ -39,6 +41,24 @@ def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
     arranged = arrange(graph, 5)
     found = layerwise_logits(network, weights, statistics, arranged)
     torch.testing.assert_close(found, expected[:, arranged.order], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("model", ["gcn", "gat"])
+def test_features_held_on_the_device_are_the_same_features(model, sparse, monkeypatch):
+    network = Network(model, 7, 3, layers=2, hidden=6)
+    weights = draw(network.initials, [0], CPU, DOUBLE)
+    graph, found = random_graph(sparse), []
+    for room in (0, 10**9):
+        monkeypatch.setattr(parted, "_room", lambda device, room=room: room)
+        monkeypatch.setattr(parted, "_DENSE_ROWS", 13)
+        arranged = parted._renumbered(graph, 5)
+        batch = ClusterBatches(arranged, size=2, per_step=1).build(np.array([1, 3]))
+        inputs = BatchInputs(arranged, batch, network.convolution, CPU, DOUBLE)
+        logits = network.logits(weights, {}, network.project(weights, inputs), inputs, False)
+        found.append((layerwise_logits(network, weights, {}, arranged), logits))
+        assert all((held is not None) == (room > 0) for held in arranged._held.values())
+    torch.testing.assert_close(found[1], found[0], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -70,7 +70,7 @@ def test_one_pair_claims_nothing() -> None:
 
 def test_seeds_are_not_sold_as_splits() -> None:
     assert headline(compared([1, 2, 3, 2], splits=1)).endswith("4 paired seeds on one split.")
-    assert headline(compared([1, 2, 3, 2], splits=2)).endswith("4 paired runs (2 splits × 2 seeds).")
+    assert headline(compared([1, 2, 3, 2], splits=2)).endswith("2 paired splits of 2 seeds each.")
 
 
 def test_a_chosen_lam_says_how_it_was_chosen() -> None:
@@ -131,5 +131,5 @@ def test_diverged_runs_are_reported() -> None:
     text = printed(compared([1, nan, 3, 2], [nan] * 4))
     assert "Diverged, of 4 runs each: 1 of λ = 0.25, 4 of λ = 0.5; a pair with such a run is left out." in text
     assert re.search(r"^0\.5 .*diverged", text, re.MULTILINE)
-    assert "1 of them left out because a run diverged" in headline(compared([1, nan, 3, 2]))
+    assert "1 pair of runs left out because one diverged" in headline(compared([1, nan, 3, 2]))
     assert headline(compared([nan] * 4)).startswith("Sharpening cannot be judged on cora with GraphSAGE")

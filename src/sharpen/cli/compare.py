@@ -265,7 +265,8 @@ def parse_splits(text: str) -> int | None:
 def plan_pairs(dataset: "Dataset", wanted: int | None, seeds: int | None) -> tuple[list[tuple[str, int]], list[str]]:
     """The (split, seed) of every pair, and what to tell the user about them.
 
-    No two pairs share a seed, so that no two share their first weights: the pairs are as independent as can be.
+    No two pairs share a seed, so that no two share their first weights. Pairs on one split share its luck; they are averaged
+    before the splits are compared, unless there is only one.
 
     Args:
         dataset: what to compare on.
@@ -287,7 +288,7 @@ def plan_pairs(dataset: "Dataset", wanted: int | None, seeds: int | None) -> tup
         if len(names) < wanted:
             notes.append(
                 f"{dataset.name} comes with {len(names)} split{'s' * (len(names) > 1)}, not {wanted}; "
-                f"{each} seeds on each make {each * len(names)} pairs."
+                f"{each} seeds on each are averaged, so that there are {len(names)} pairs."
             )
     return [(name, each * i + j) for i, name in enumerate(names) for j in range(each)], notes
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import log_softmax
 
 from sharpen.errors import InputError
@@ -158,6 +158,39 @@ def fit_temperature(logits: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> 
         loss, bounds=(-np.log(HOTTEST), -np.log(COLDEST)), method="bounded", options={"xatol": 1e-6}
     )
     return float(np.exp(-found.x))
+
+
+def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> Floats:
+    r"""How much to listen to each of several opinions: the weights of their log-linear pool of least log-loss.
+
+    .. math:: p_i \propto \prod_k q_{ik}^{w_k}, \qquad w_k \ge 0
+
+    Weights need not sum to 1, so that the pool is calibrated too; for one opinion, the weight is 1 over the temperature. The
+    loss is convex in the weights. They are sought from 0.001, so that nobody is quite unheard, to 20.
+
+    Args:
+        opinions: ``[K, N, C]``, logarithms of probabilities, or logits.
+        y: ``[N]``.
+        smoothing: As for :func:`fit_temperature`.
+
+    >>> sure, guess = np.log([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]), np.log([[0.3, 0.7], [0.6, 0.4], [0.8, 0.2]])
+    >>> fit_pool([sure, guess], [0, 1, 0], smoothing=0.2).round(2).tolist()  # the second adds nothing to the first
+    [0.63, 0.0]
+    """
+    z, classes = np.asarray(opinions, dtype=np.float64), np.asarray(y)
+    if z.ndim != 3 or classes.shape != (z.shape[1],) or not z.shape[1]:
+        raise InputError(f"opinions has shape {z.shape} and y {classes.shape}; give [K, N, C] and [N], N at least 1")
+    target = np.full(z.shape[1:], smoothing / max(1, z.shape[2] - 1))
+    target[np.arange(len(target)), classes] = 1 - smoothing
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        log_p = log_softmax(np.tensordot(weights, z, 1), axis=1)
+        gap = (np.exp(log_p) - target) / len(target)
+        return float(-(target * log_p).sum(1).mean()), np.tensordot(z, gap, 2)
+
+    start = np.full(len(z), 1 / len(z))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.001, 1 / COLDEST)] * len(z))
+    return np.asarray(found.x)
 
 
 def temperature_for_confidence(probabilities: ArrayLike, confidence: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from sharpen.errors import InputError
-from sharpen.evaluation.paired import PairedDifference, holm, pair, paired_difference
+from sharpen.evaluation.paired import PairedDifference, by_split, holm, pair, paired_difference
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Variant:
     Args:
         lam: λ.
         val: mean validation score of its runs, those that diverged left out; None if all did.
-        difference: test scores, this variant (a) against the baseline (b); None if no pair is left.
+        difference: test scores, this variant (a) against the baseline (b), over splits, or over seeds where there is one split;
+            None if no pair is left.
         corrected_p: the p-value of the paired t-test after Holm's correction over all variants.
         diverged: how many of its runs diverged.
         dropped: how many pairs are left out because one of the two runs diverged.
@@ -90,6 +91,9 @@ def compare_lams(
 ) -> Comparison:
     """Compare the records of each λ with those of the baseline, paired on (split, seed).
 
+    Where several splits have several seeds each, the seeds of a split are averaged first (:func:`by_split`): they are one
+    observation.
+
     With ``choose``, λ is picked by :func:`choose_by_validation` among the variants and the baseline (λ = 0). Test
     scores have no part in that, so the p-value of the chosen one stands without a correction. Where every λ is judged
     on its own, Holm's corrected p-values hold together.
@@ -112,7 +116,9 @@ def compare_lams(
     measured = []
     for lam, frame in variants.items():
         pairs = pair(frame, baseline)
-        difference = paired_difference(100 * pairs.a, 100 * pairs.b) if pairs.a.size else None
+        difference = None
+        if pairs.a.size:
+            difference = paired_difference(*by_split(pairs.keys["split"].tolist(), 100 * pairs.a, 100 * pairs.b))
         measured.append((lam, frame, difference, pairs.dropped))
     corrected = holm([math.nan if d is None or d.t_p is None else d.t_p for _, _, d, _ in measured])
     splits = baseline["split"].nunique()

@@ -1,11 +1,12 @@
 """From members to probabilities that can be believed, and an honest account of how far.
 
-Each candidate's scores have a temperature of their own, so that none outvotes the others by being louder; the mean of their
-probabilities gets one more. Both are fitted on nodes that the members in question never met.
+The opinions of each candidate have weights of their own, which for a single one are a temperature, so that none outvotes the
+others by being louder; the mean of their probabilities gets one temperature more. All are fitted on nodes that the members in
+question never met.
 
-For the account, the labeled nodes are dealt into five groups; for each group, candidates are chosen and temperatures fitted on
-the other four. So a label is judged by members that have not learnt from it, and its own hit or miss counts neither in the
-choice of candidates nor in a temperature. Three things keep the account from being exact:
+For the account, the labeled nodes are dealt into five groups; for each group, candidates are chosen and weights and temperatures
+fitted on the other four. So a label is judged by members that have not learnt from it, and its own hit or miss counts neither in
+the choice of candidates nor in what is fitted. Three things keep the account from being exact:
 
 - Which candidates were trained for more than one round was decided by all labels. It flatters, a little.
 - The predictions for the other four groups, by which candidates are chosen, come from members that have learnt from labels of
@@ -48,13 +49,13 @@ def mean_probabilities(
     Args:
         evidence: Of all members.
         chosen: Who votes.
-        keep: The labeled nodes to fit the candidates' temperatures on; None: all.
-        calibrated: Whether scores are brought to those temperatures.
+        keep: The labeled nodes to fit the weights of the candidates' opinions on; None: all.
+        calibrated: Whether opinions are weighed; otherwise each counts 1.
     """
     total, voters = np.zeros((len(evidence.y), evidence.num_classes)), np.zeros(len(evidence.y))
     for candidate in chosen:
-        rows, scores = evidence.test_scores(candidate)
-        np.add.at(total, rows, softmax(scores / (evidence.temperature(candidate, keep) if calibrated else 1.0), axis=1))
+        rows, scores = evidence.test_scores(candidate, evidence.weights(candidate, keep) if calibrated else None)
+        np.add.at(total, rows, softmax(scores, axis=1))
         np.add.at(voters, rows, 1)
     with np.errstate(invalid="ignore"):
         return total / voters[:, None]

@@ -1,4 +1,4 @@
-"""What the search may choose from: models, λ, the balance term, and what neighbours and known labels add to predictions."""
+"""What the search may choose from: models, λ, the balance term, and whether known labels are spread beside the model."""
 
 from __future__ import annotations
 
@@ -13,35 +13,33 @@ from sharpen.trial import MODELS
 AUTO_LAMS = (0.25, 0.5, 0.1, 1.0)
 # How many λ of a GCN come before the first of these: sharpening an MLP tells least about a graph.
 _WAIT = {"gcn": 0, "sage": 2, "gat": 3, "mlp": 6}
-# What may be done to predictions (:mod:`sharpen.fitting.neighbours`); every trained member is judged with each.
-AFTER = ("", "smoothed", "spread")
 MODEL_NAMES = {"mlp": "MLP", "gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
 
 
 @dataclass(frozen=True, order=True)
 class Candidate:
-    """A model with its objective, and what is done to its predictions; all else is shared by the candidates of one search.
+    """A model with its objective, alone or beside spread labels; all else is shared by the candidates of one search.
 
     Args:
         model: The name of the architecture.
         lam, balance: As in :class:`sharpen.Trial`.
-        after: One of ``AFTER``.
+        spread: Whether labels that spread over the graph are listened to beside it (:mod:`sharpen.fitting.spreading`).
 
     >>> Candidate("gcn", lam=0.5, balance=0.5).name
     'GCN with λ = 0.5 and balance 0.5'
-    >>> Candidate("mlp", after="spread").name
-    'plain spread MLP'
+    >>> Candidate("mlp", spread=True).name
+    'plain MLP and spread labels'
     """
 
     model: str
     lam: float = 0.0
     balance: float = 0.0
-    after: str = ""
+    spread: bool = False
 
     @property
     def uses_graph(self) -> bool:
         """Whether edges matter to it."""
-        return self.model != "mlp" or self.after != ""
+        return self.model != "mlp" or self.spread
 
     @property
     def sharpens(self) -> bool:
@@ -51,24 +49,24 @@ class Candidate:
     @property
     def name(self) -> str:
         """What to call it in a sentence."""
-        model = f"{self.after} {MODEL_NAMES.get(self.model, self.model)}".strip()
-        if not self.sharpens:
-            return f"plain {model}"
-        return f"{model} with λ = {self.lam:g}" + (f" and balance {self.balance:g}" if self.balance else "")
+        model = MODEL_NAMES.get(self.model, self.model)
+        name = f"{model} with λ = {self.lam:g}" if self.sharpens else f"plain {model}"
+        name += f" and balance {self.balance:g}" if self.balance else ""
+        return f"{name} and spread labels" if self.spread else name
 
     @property
     def plain(self) -> Candidate:
         """The same model without sharpening."""
-        return Candidate(self.model, after=self.after)
+        return Candidate(self.model, spread=self.spread)
 
     @property
     def rough(self) -> Candidate:
-        """What is trained: the same without what comes after."""
-        return replace(self, after="")
+        """What is trained: the model, alone."""
+        return replace(self, spread=False)
 
 
 def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto") -> list[Candidate]:
-    """All candidates to train, those first that a short search should not miss; each is judged smoothed and spread as well.
+    """All candidates to train, those first that a short search should not miss; each is judged with spread labels too.
 
     Plain training is always among them, as the baseline; so is the plain MLP where models are chosen automatically, to
     see whether the graph helps.

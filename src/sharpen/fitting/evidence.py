@@ -8,12 +8,16 @@ import numpy as np
 from scipy.special import log_softmax
 
 from sharpen.errors import InputError
-from sharpen.evaluation.calibration import fit_temperature
+from sharpen.evaluation.calibration import fit_pool
 from sharpen.evaluation.paired import PairedDifference, paired_difference
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.members import Member
 
 METRICS = ("accuracy", "balanced-accuracy")
+# Into so many groups labels are put where each is to be judged by what the others say.
+GROUPS = 5
+# So many held-out predictions are enough to weigh a few opinions by.
+MOST = 5000
 
 
 def check_metric(metric: str) -> None:
@@ -39,14 +43,16 @@ class Evidence:
     def __init__(self, members: Sequence[Member], y: np.ndarray, metric: str = "accuracy") -> None:
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]
-        self.num_classes = members[0].test_logits.shape[1]
+        self.num_classes = members[0].opinions.shape[2]
         self.weight = np.ones(len(self.y)) if metric == "accuracy" else 1 / np.bincount(self.y)[self.y]
         self.members: dict[Candidate, list[Member]] = {}
         for member in members:
             self.members.setdefault(member.candidate, []).append(member)
         self._hits = {candidate: self._mean_hits(own) for candidate, own in self.members.items()}
-        first = {c: [member for member in own if member.round_number == 0] for c, own in self.members.items()}
-        self._first_hits = {candidate: self._mean_hits(own) for candidate, own in first.items()}
+        self._first_hits = dict(self._hits)
+        for candidate, own in self.members.items():
+            if any(member.round_number for member in own):
+                self._first_hits[candidate] = self._mean_hits([m for m in own if m.round_number == 0])
 
     @property
     def sound(self) -> list[Candidate]:
@@ -59,13 +65,37 @@ class Evidence:
 
     def _mean_hits(self, members: Sequence[Member]) -> np.ndarray:
         """How often each labeled node was got right while held out; NaN for nodes that never were."""
-        hits, count = np.zeros(len(self.y)), np.zeros(len(self.y))
-        for member in members:
-            rows = self.rows(member.test)
-            hits[rows] += member.ok & (member.test_logits.argmax(1) == self.y[rows])
-            count[rows] += 1
+        sound = [member for member in members if member.ok]
+        hits = np.bincount(self._said(sound)[0], self._judge(sound), len(self.y)) if sound else np.zeros(len(self.y))
+        count = np.zeros(len(self.y))
+        for member in members:  # those that diverged have no hit
+            count[self.rows(member.test)] += 1
         with np.errstate(invalid="ignore"):
             return hits / count
+
+    def _judge(self, members: Sequence[Member]) -> np.ndarray:
+        """Whether each prediction for a node that its member never met is right.
+
+        Where several opinions are weighed, those of one group of labels are weighed by what the other groups say: a label has no
+        part in the weights by which it is judged.
+        """
+        rows, opinions = self._said(members)
+        scores = opinions[0].copy()
+        for g in range(GROUPS if len(opinions) > 1 else 0):
+            own = rows % GROUPS == g
+            scores[own] = np.tensordot(self._pool(rows[~own], opinions[:, ~own]), opinions[:, own], 1)
+        return np.asarray(scores.argmax(1) == self.y[rows])
+
+    def _said(self, members: Sequence[Member]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and opinions [K, n, C] of every prediction for a node that its member never met."""
+        rows = np.concatenate([self.rows(member.test) for member in members])
+        return rows, np.concatenate([member.opinions for member in members], axis=1)
+
+    def _pool(self, rows: np.ndarray, opinions: np.ndarray) -> np.ndarray:
+        if not len(rows):
+            return np.ones(len(opinions))
+        some = slice(None, None, -(-len(rows) // MOST))
+        return fit_pool(opinions[:, some], self.y[rows[some]], smoothing=1 / (len(rows[some]) + 2))
 
     def score(self, candidate: Candidate, keep: np.ndarray | None = None, *, first_round: bool = False) -> float:
         """The mean held-out score, over all labeled nodes or those to keep; of all rounds or the first."""
@@ -82,46 +112,45 @@ class Evidence:
 
     def folds(self, a: Candidate, b: Candidate) -> list[dict[str, float]]:
         """The same fold by fold: how many held-out labels, and the share in percent that each got right on them."""
-        others = {(own.round_number, own.test.tobytes()): own for own in self.members[b]}
-        pairs = [(own, others.get((own.round_number, own.test.tobytes()))) for own in self.members[a]]
+        others = self._by_fold(b)
         return [
-            {
-                "round": own.round_number,
-                "nodes": len(own.test),
-                "a": self._percent(own),
-                "b": self._percent(other),
-            }
-            for own, other in pairs
-            if other is not None and own.ok and other.ok
+            {"round": fold[0], "nodes": nodes, "a": percent, "b": others[fold][1]}
+            for fold, (nodes, percent) in self._by_fold(a).items()
+            if fold in others
         ]
 
-    def _percent(self, member: Member) -> float:
-        rows = self.rows(member.test)
-        hits = member.test_logits.argmax(1) == self.y[rows]
-        return 100 * float(np.average(hits, weights=self.weight[rows]))
+    def _by_fold(self, candidate: Candidate) -> dict[tuple[int, bytes], tuple[int, float]]:
+        """How many labels each fold holds out, and the share in percent that was got right; by round and held-out nodes."""
+        found, start = {}, 0
+        sound = [member for member in self.members[candidate] if member.ok]
+        hits = self._judge(sound) if sound else np.empty(0)
+        for member in sound:
+            nodes = len(member.test)
+            percent = 100 * float(np.average(hits[start : start + nodes], weights=self.weight[self.rows(member.test)]))
+            found[member.round_number, member.test.tobytes()] = nodes, percent
+            start += nodes
+        return found
 
-    def test_scores(self, candidate: Candidate) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and class scores of every prediction for a node that its member never met."""
-        members = [member for member in self.members[candidate] if member.ok]
-        rows = np.concatenate([self.rows(member.test) for member in members])
-        return rows, np.concatenate([member.test_logits for member in members]).astype(np.float64)
+    def weights(self, candidate: Candidate, keep: np.ndarray | None = None) -> np.ndarray:
+        """How much its opinions count: of least log-loss on held-out labels, all of them or those to keep.
 
-    def temperature(self, candidate: Candidate, keep: np.ndarray | None = None) -> float:
-        """The temperature of a candidate's scores: of least log-loss on held-out labels, all of them or those to keep.
-
-        One for all its members, which were trained alike: a member's own slice would be too few nodes to say.
+        The same for all its members, which were trained alike: the slice of one would be too few nodes to say. They make scores
+        of the right confidence too; a candidate with one opinion is brought to its temperature.
         """
-        rows, scores = self.test_scores(candidate)
+        rows, opinions = self._said([member for member in self.members[candidate] if member.ok])
         counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
-        if not counted.any():
-            return 1.0
-        return fit_temperature(scores[counted], self.y[rows[counted]], smoothing=1 / (int(counted.sum()) + 2))
+        return self._pool(rows[counted], opinions[:, counted])
+
+    def test_scores(self, candidate: Candidate, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and class scores [n, C] of every prediction for a node that its member never met; None: all opinions count 1."""
+        rows, opinions = self._said([member for member in self.members[candidate] if member.ok])
+        return rows, np.tensordot(np.ones(len(opinions)) if weights is None else weights, opinions, 1)
 
     def log_loss(self, candidate: Candidate, keep: np.ndarray | None = None) -> float:
-        """The mean surprise at held-out labels, at the candidate's temperature: it tells candidates of equal score apart."""
-        rows, scores = self.test_scores(candidate)
+        """The mean surprise at held-out labels: it tells candidates of equal score apart."""
+        rows, scores = self.test_scores(candidate, self.weights(candidate, keep))
         counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
         if not counted.any():
             return 0.0
-        log_p = log_softmax(scores[counted] / self.temperature(candidate, keep), axis=1)
+        log_p = log_softmax(scores[counted], axis=1)
         return float(-log_p[np.arange(len(log_p)), self.y[rows[counted]]].mean())

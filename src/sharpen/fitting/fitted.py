@@ -1,4 +1,4 @@
-"""A finished fit: the members that vote, their temperatures, and the account of how well they do."""
+"""A finished fit: the members that vote, how much their opinions count, and the account of how well they do."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from sharpen.fitting.calibrated import (
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal
-from sharpen.fitting.members import Backbone, Job, Member, heard
-from sharpen.fitting.neighbours import Neighbours
+from sharpen.fitting.members import Backbone, Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
 from sharpen.graph import Graph
@@ -32,10 +31,16 @@ from sharpen.graph import Graph
 
 @dataclass(frozen=True)
 class Voters:
-    """The members of one candidate: their weights, and the temperature of their scores."""
+    """The members of one candidate.
+
+    Args:
+        candidate: What they are.
+        counts: How much each of their opinions counts.
+        weights: The parameters of each.
+    """
 
     candidate: Candidate
-    temperature: float
+    counts: list[float]
     weights: list[dict[str, np.ndarray]] = field(repr=False)
 
 
@@ -54,7 +59,7 @@ class Jury:
     @property
     def spreads(self) -> bool:
         """Whether it makes use of known labels."""
-        return any(group.candidate.after == "spread" for group in self.voters)
+        return any(group.candidate.spread for group in self.voters)
 
     def probabilities(self, graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone) -> np.ndarray:
         """Calibrated probabilities [N, C]."""
@@ -124,11 +129,13 @@ def identify(graph: Graph) -> str:
 def votes(
     voters: Sequence[Voters], graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone
 ) -> Iterator[np.ndarray]:
-    """What each member says of every node, at its temperature: probabilities [N, C], one after the other."""
-    neighbours = Neighbours(graph)
+    """What each member says of every node, its opinions weighed: probabilities [N, C], one after the other."""
+    listener = Listener(graph)
     for group in voters:
         for logits in backbone.logits(graph, group.candidate.model, num_classes, group.weights):
-            yield softmax(heard(neighbours, logits, group.candidate.after, known) / group.temperature, axis=1)
+            yield softmax(
+                np.tensordot(group.counts, listener.opinions(logits, group.candidate.spread, known), 1), axis=1
+            )
 
 
 def conclude(
@@ -165,22 +172,14 @@ def conclude(
     report["temperature"] = jury.temperature
     without_labels = None
     if jury.spreads:
-        # As if nobody had thought of spreading: of each voter, the better of what else was judged.
-        bare = [
-            _best([c for c in evidence.sound if c.rough == own.rough and c.after != "spread"], evidence)
-            for own in chosen
-        ]
-        without_labels = _jury(evidence, list(dict.fromkeys(bare)), final, graph, np.full_like(y, -1), backbone)
+        alone = [candidate.rough for candidate in chosen]
+        without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
         which: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
         for which, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
     }
     return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report, curves)
-
-
-def _best(candidates: Sequence[Candidate], evidence: Evidence) -> Candidate:
-    return max(candidates, key=lambda candidate: (evidence.score(candidate), -len(candidate.after)))
 
 
 def _jury(
@@ -191,8 +190,8 @@ def _jury(
     known: np.ndarray,
     backbone: Backbone,
 ) -> Jury:
-    """The voters of the chosen candidates at their temperatures: all members of theirs, or the final one."""
-    folds = [Voters(c, evidence.temperature(c), [own.weights for own in evidence.members[c]]) for c in chosen]
+    """The voters of the chosen candidates: all members of theirs, or the final one."""
+    folds = [Voters(c, evidence.weights(c).tolist(), [own.weights for own in evidence.members[c]]) for c in chosen]
     places = [place for c in chosen for place in _places_in_round([own.round_number for own in evidence.members[c]])]
     temperature = fit_mean_temperature(evidence, chosen)
     if final is None and max(places) == 0:
@@ -202,7 +201,7 @@ def _jury(
     confidence = _confidence_of_folds(said, places, temperature)
     if final is None:
         return Jury(folds, temperature_for_confidence(np.mean(said, axis=0), confidence))
-    alone = [Voters(chosen[0], folds[0].temperature, [final.weights])]
+    alone = [Voters(chosen[0], folds[0].counts, [final.weights])]
     vote = next(votes(alone, graph, known, graph.num_classes, backbone))
     return Jury(alone, temperature_for_confidence(vote[nodes], confidence))
 
@@ -279,7 +278,7 @@ def _report(
             for c, own in evidence.members.items()
         ],
         "labels": dict(zip(graph.class_names, count, strict=True)),
-        "runs": sum(member.candidate.after == "" for member in found.members),
+        "runs": sum(not member.candidate.spread for member in found.members),
         "rounds": found.rounds,
         "seconds": round(found.seconds, 2),
     }

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Protocol
 
 import numpy as np
+from scipy.special import log_softmax
 
-from sharpen.fitting.candidates import AFTER, Candidate
-from sharpen.fitting.neighbours import Neighbours
+from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
 from sharpen.splits import Split
+
+# No opinion rules a class out: beside others, one that is too sure would be a veto.
+LEAST = float(np.log(1e-4))
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,9 @@ class Member:
     """A trained member.
 
     Args:
-        candidate: Model and objective, and what was done to its predictions.
+        candidate: Model and objective, and whether spread labels are listened to.
         test: The labeled nodes it never met.
-        test_logits: Its class scores of them.
+        opinions: What is said of them, as logarithms of probabilities, [K, nodes, C]: by :meth:`Listener.opinions`.
         weights: Parameters and buffers by name.
         ok: Whether it stayed finite.
         round_number: In which round of the search it was trained.
@@ -40,67 +45,81 @@ class Member:
 
     candidate: Candidate
     test: np.ndarray
-    test_logits: np.ndarray = field(repr=False)
+    opinions: np.ndarray = field(repr=False)
     weights: dict[str, np.ndarray] = field(repr=False)
     ok: bool = True
     round_number: int = 0
     traces: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
 
-def judged(
-    neighbours: Neighbours,
-    y: np.ndarray,
-    job: Job,
-    logits: np.ndarray,
-    weights: dict[str, np.ndarray],
-    ok: bool,
-    traces: Mapping[str, np.ndarray] | None = None,
-) -> list[Member]:
-    """The member that a job gave, as it is and after all that may be done to its predictions, in the order of ``AFTER``.
+class Listener:
+    """Gathers the opinions about the nodes of one graph.
 
     Args:
-        neighbours: Of the graph.
-        y: Classes of all nodes; those of the job's training nodes are spread, no other is read.
-        job: What was trained.
-        logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
-        weights, ok, traces: As for :class:`Member`.
+        graph: The graph; of its labels, only those are read that are said to be known.
     """
-    train, test = job.split.train.numpy(), job.split.test.numpy()
-    known = np.full(len(y), -1)
-    known[train] = y[train]
-    return [
-        Member(
-            replace(job.candidate, after=after),
-            test,
-            heard(neighbours, logits, after, known)[test],
-            weights,
-            ok,
-            job.round_number,
-            traces or {},
-        )
-        for after in AFTER
-    ]
 
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self._spreading = graph, Spreading(graph)
+        self._spread: dict[bytes, np.ndarray] = {}
 
-def heard(neighbours: Neighbours, logits: np.ndarray, after: str, known: np.ndarray) -> np.ndarray:
-    """Class scores after what a candidate does to them.
+    def opinions(
+        self, logits: np.ndarray, spread: bool, known: np.ndarray, nodes: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Logarithms of probabilities, [K, nodes, C]: the model's own, and what spread labels say if they are asked.
 
-    Args:
-        neighbours: Of the graph.
-        logits: Class scores of all nodes, [N, C].
-        after: One of ``AFTER``.
-        known: The class of each node, −1 where it is not to be used.
-    """
-    if after == "smoothed":
-        return neighbours.smoothed(logits)
-    return neighbours.spread(logits, known) if after == "spread" else logits.astype(np.float64)
+        Args:
+            logits: Class scores of all nodes, [N, C].
+            spread: Whether labels are asked.
+            known: The class of each node, −1 where it is not to be used.
+            nodes: Whom to ask about; None: all.
+        """
+        where = slice(None) if nodes is None else nodes
+        own = np.maximum(log_softmax(logits[where].astype(np.float64), axis=1), LEAST)
+        if not spread:
+            return own[None]
+        key = blake2b(known.tobytes() + (b"" if nodes is None else nodes.tobytes())).digest()
+        if key not in self._spread:  # the same for all members that know the same
+            self._spread[key] = np.maximum(self._spreading.spread(known, logits.shape[1])[where], LEAST)
+        return np.stack([own, self._spread[key]])
+
+    def judged(
+        self,
+        job: Job,
+        logits: np.ndarray,
+        weights: dict[str, np.ndarray],
+        ok: bool,
+        traces: Mapping[str, np.ndarray] | None = None,
+    ) -> list[Member]:
+        """The member that a job gave, alone and with spread labels beside it.
+
+        Args:
+            job: What was trained; the labels of its training nodes are spread, no other is read.
+            logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
+            weights, ok, traces: As for :class:`Member`.
+        """
+        train, test, y = job.split.train.numpy(), job.split.test.numpy(), self.graph.y.numpy()
+        known = np.full(len(y), -1)
+        known[train] = y[train]
+        return [
+            Member(
+                replace(job.candidate, spread=spread),
+                test,
+                self.opinions(logits, spread, known, test),
+                weights,
+                ok,
+                job.round_number,
+                traces or {},
+            )
+            for spread in (False, True)
+        ]
 
 
 class Backbone(Protocol):
     """What can train members and predict with their weights: a population of the built-in models, or a module."""
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
+        """Two members for each job, in the same order: alone, and with spread labels beside it."""
         ...
 
     def logits(

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from sharpen.errors import InputError
 from sharpen.fitting.folds import balanced_weights
-from sharpen.fitting.members import Job, Member, judged
-from sharpen.fitting.neighbours import Neighbours
+from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.objective import SharpeningLoss
@@ -60,14 +59,13 @@ class ModuleBackbone:
         return module
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
+        """Two members for each job, in the same order: alone, and with spread labels beside it."""
         where = resolve_device(self.device)
         x, edges, y = _dense(graph).to(where), _Edges(graph, where), graph.y.to(where)
-        neighbours, members = Neighbours(graph), []
+        listener, members = Listener(graph), []
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
             for job in jobs:
-                logits, weights, ok = self._train_one(graph, job, x, edges, y)
-                members += judged(neighbours, graph.y.numpy(), job, logits, weights, ok)
+                members += listener.judged(job, *self._train_one(graph, job, x, edges, y))
         return members
 
     def _train_one(

@@ -10,8 +10,7 @@ import torch
 
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.fitting.folds import balanced_weights
-from sharpen.fitting.members import Job, Member, judged
-from sharpen.fitting.neighbours import Neighbours
+from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.large.layerwise import layerwise_logits
@@ -63,7 +62,7 @@ class PopulationBackbone:
         return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32, left=left)
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Members of each job, in the same order: as it is, and after all that may be done to its predictions."""
+        """Two members for each job, in the same order: alone, and with spread labels beside it."""
         cut: dict[str, str | None] = {}
         for model in dict.fromkeys(job.candidate.model for job in jobs):
             cut[model], note = self._cut(
@@ -74,12 +73,13 @@ class PopulationBackbone:
                 self._tell(note)
         # Class scores of a large graph are judged as they come, a few runs at a time, and not kept.
         size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if any(cut.values()) else len(jobs)
-        members: list[Member] = []
+        listener, members = Listener(graph), list[Member]()
         for first in range(0, len(jobs), size):
-            members += self._train(graph, jobs[first : first + size], cut)
+            members += self._train(listener, jobs[first : first + size], cut)
         return members
 
-    def _train(self, graph: Graph, jobs: Sequence[Job], cut: Mapping[str, str | None]) -> list[Member]:
+    def _train(self, listener: Listener, jobs: Sequence[Job], cut: Mapping[str, str | None]) -> list[Member]:
+        graph = listener.graph
         splits = {job.split.name: job.split for job in jobs}
         trials = [
             Trial(
@@ -105,11 +105,10 @@ class PopulationBackbone:
                 class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
             )
         members: list[Member] = []
-        neighbours, y = Neighbours(graph), graph.y.numpy()
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
             ok = record.status == "ok"
-            members += judged(neighbours, y, job, record.logits, record.weights, ok, record.traces)
+            members += listener.judged(job, record.logits, record.weights, ok, record.traces)
         return members
 
     def logits(

@@ -17,7 +17,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-1"
+FORMAT = "sharpen-2"
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -63,6 +63,10 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, only keys()
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: is no model file ({error}); give the model that fit has saved") from None
+    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] != FORMAT:
+        raise InputError(
+            f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"
+        )
     if metadata.get("format") != FORMAT:
         raise InputError(
             f"{path}: is a safetensors file, but not a model of this library; give the model that fit has saved"
@@ -99,7 +103,7 @@ def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[s
     """A jury but for its weights, which are among those held."""
     place = {id(weights[0]): g for g, weights in enumerate(held)}
     voters = [
-        asdict(group.candidate) | {"temperature": group.temperature, "weights": place[id(group.weights[0])]}
+        asdict(group.candidate) | {"counts": group.counts, "weights": place[id(group.weights[0])]}
         for group in jury.voters
     ]
     return {"voters": voters, "temperature": jury.temperature}
@@ -108,6 +112,6 @@ def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[s
 def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Jury:
     voters = []
     for group in description["voters"]:
-        candidate = Candidate(group["model"], group["lam"], group["balance"], group["after"])
-        voters.append(Voters(candidate, float(group["temperature"]), weights[group["weights"]]))
+        candidate = Candidate(group["model"], group["lam"], group["balance"], group["spread"])
+        voters.append(Voters(candidate, [float(count) for count in group["counts"]], weights[group["weights"]]))
     return Jury(voters, float(description["temperature"]))

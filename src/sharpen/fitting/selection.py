@@ -9,7 +9,7 @@ import numpy as np
 
 from sharpen.errors import InputError
 from sharpen.evaluation.paired import PairedDifference
-from sharpen.fitting.candidates import AFTER, Candidate
+from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 
 # So many trained candidates go on after the first round, and so many at most share the final vote.
@@ -22,9 +22,9 @@ def shortlist(
     keep: np.ndarray | None = None,
     among: Callable[[Candidate], bool] = lambda candidate: True,
 ) -> list[Candidate]:
-    """The best trained candidates by their first round, in which all met the same folds; each with all that was done to it.
+    """The best trained candidates by their first round, in which all met the same folds; alone and with spread labels.
 
-    A candidate is as good as the best of what may be done to its predictions. Of equals, the one that sharpens less is better,
+    A candidate is as good as the better of the two. Of equals, the one that sharpens less is better,
     then the one that was tried first.
     """
     allowed = [candidate for candidate in evidence.sound if among(candidate)]
@@ -47,10 +47,10 @@ def choose(
 ) -> list[Candidate]:
     """The best of the shortlist by its held-out score in all rounds; with ``ensemble``, also those within a standard error.
 
-    What is done to predictions is chosen first, by the mean over the shortlist: it is one question, and few labels answer it
-    better together than for each candidate alone. Few labels make equal scores; of equals, the candidate that is surprised least
-    is better, then the one that sharpens less. Candidates that differ from the winner in whether they use the graph or sharpen
-    at all do not join it, so that what is used is what is said.
+    Whether spread labels are listened to is chosen first, by the mean over the shortlist: it is one question, and few labels
+    answer it better together than for each candidate alone. Few labels make equal scores; of equals, the candidate that is
+    surprised least is better, then the one that sharpens less. Candidates that differ from the winner in whether they use the
+    graph or sharpen at all do not join it, so that what is used is what is said.
 
     Args:
         evidence: Of all members.
@@ -59,9 +59,9 @@ def choose(
         among: Which candidates may be chosen.
     """
     score = {candidate: evidence.score(candidate, keep) for candidate in shortlist(evidence, keep=keep, among=among)}
-    by_after = {after: [score[c] for c in score if c.after == after] for after in AFTER}
-    after = max((name for name in AFTER if by_after[name]), key=lambda name: round(float(np.mean(by_after[name])), 9))
-    surprise = {c: round(evidence.log_loss(c, keep), 3) for c in score if c.after == after}
+    alone, spread = ([score[c] for c in score if c.spread == asked] for asked in (False, True))
+    asked = bool(spread) and (not alone or round(float(np.mean(spread) - np.mean(alone)), 9) > 0)
+    surprise = {c: round(evidence.log_loss(c, keep), 3) for c in score if c.spread == asked}
     ranked = sorted(surprise, key=lambda c: (-round(score[c], 9), surprise[c], c.lam + c.balance))
     best = ranked[0]
     if not ensemble:

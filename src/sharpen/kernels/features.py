@@ -150,12 +150,17 @@ def _partition(matrix: Any, cost: Cost) -> tuple[np.ndarray, float]:
 
 
 def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | None = None) -> FixedMatrix:
-    """A scipy matrix or a dense array on the device, every column stored in the way in which it multiplies faster."""
+    """A scipy matrix or a dense array on the device, every column stored in the way in which it multiplies faster.
+
+    A tensor is taken to be there already.
+    """
 
     def on_device(array: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
 
     align = 8 if device.type == "cuda" else 1
+    if isinstance(matrix, Tensor):
+        return FixedMatrix(matrix, before=before, align=align)
     if isinstance(matrix, np.ndarray):
         return FixedMatrix(on_device(matrix), before=before, align=align)
     csc = sp.csc_array(matrix)

@@ -120,7 +120,7 @@ class Csr:
     def weighted(self, value: Tensor) -> Tensor:
         """The same pattern with other values, as a torch sparse CSR tensor."""
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+            warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
             return torch.sparse_csr_tensor(*self.indices, value, (self.num_rows, self.num_cols), check_invariants=False)
 
 

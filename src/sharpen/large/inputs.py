@@ -32,18 +32,24 @@ class RowInputs(Inputs):
         self.device, self.dtype = device, dtype
         self.num_nodes = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
 
-    def _fixed(self, rows: Any) -> FixedMatrix:
-        return fixed(rows[self._nodes], self.device, self.dtype)
+    def _fixed(self, gather: str | None) -> FixedMatrix:
+        parted, nodes = self._parted, self._nodes
+        held = parted.held(gather, self.device, self.dtype)
+        if held is None:
+            rows: Any = parted.x if gather is None else parted.propagated(gather, self.dtype)
+            return fixed(rows[nodes], self.device, self.dtype)
+        some = held[nodes] if isinstance(nodes, slice) else held[torch.from_numpy(nodes).to(self.device)]
+        return fixed(some, self.device, self.dtype)
 
     @cached_property
     def features(self) -> FixedMatrix:
         """X of these nodes."""
-        return self._fixed(self._parted.x)
+        return self._fixed(None)
 
     @cached_property
     def propagated(self) -> FixedMatrix:
         """P X of these nodes, neighbours outside included."""
-        return self._fixed(self._parted.propagated(self._convolution.gather, self.dtype))
+        return self._fixed(self._convolution.gather)
 
 
 class BatchInputs(RowInputs):

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from sharpen.graph import Graph
 from sharpen.kernels.sparse import Csr, spmm_into
@@ -21,6 +22,9 @@ from sharpen.large.stored import StoredGraph, load_array, save_array
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
 CHUNK_ENTRIES = 2**22
+# A GPU holds the features of all nodes if they take at most this share of its free memory: batches are then cut out there.
+_HELD_SHARE = 1 / 16
+_DENSE_ROWS = 2**14
 
 
 class PartedGraph:
@@ -55,6 +59,9 @@ class PartedGraph:
         # No row is empty: each holds its node.
         self.degree = np.diff(rowptr) if weight is None else np.add.reduceat(weight, rowptr[:-1])
         self._propagated: dict[tuple[str, torch.dtype], Any] = {}
+        self._held: dict[tuple[str | None, torch.device, torch.dtype], Tensor | None] = {}
+        self._degrees: dict[torch.device, Tensor] = {}
+        self._rows: dict[tuple[int, int, str, torch.device, torch.dtype], Csr] = {}
 
     @property
     def num_nodes(self) -> int:
@@ -85,21 +92,44 @@ class PartedGraph:
             start = stop
 
     def rows(self, nodes: slice, gather: str, device: torch.device, dtype: torch.dtype) -> Csr:
-        """The rows of P for a run of nodes, a column for each node there is; of ones where P is attention."""
+        """The rows of P for a run of nodes, a column for each node there is; of ones where P is attention.
+
+        Those of a graph that is small enough to be looked at as a whole are kept.
+        """
+        key = (nodes.start, nodes.stop, gather, device, dtype)
+        if key not in self._rows:
+            rows = self._make_rows(nodes, gather, device, dtype)
+            if len(self.col) > CHUNK_ENTRIES:
+                return rows
+            self._rows[key] = rows
+        return self._rows[key]
+
+    def _make_rows(self, nodes: slice, gather: str, device: torch.device, dtype: torch.dtype) -> Csr:
         begin, end = self.rowptr[nodes.start], self.rowptr[nodes.stop]
         rowptr = torch.from_numpy((self.rowptr[nodes.start : nodes.stop + 1] - begin).astype(np.int32)).to(device)
         col = torch.from_numpy(np.array(self.col[begin:end])).to(device)
         if gather == "attention":
             return Csr(rowptr, col, torch.ones(len(col), dtype=dtype, device=device), self.num_nodes)
-        own = torch.from_numpy(self.degree[nodes]).to(device, torch.float64)
+        if device not in self._degrees:
+            self._degrees[device] = torch.from_numpy(self.degree).to(device, torch.float64)
+        own = self._degrees[device][nodes]
         if gather == "symmetric":
-            others = torch.from_numpy(self.degree[np.asarray(self.col[begin:end])]).to(device, torch.float64)
+            others = self._degrees[device].index_select(0, col)
             value = (torch.repeat_interleave(own, rowptr.diff()) * others).rsqrt_()
         else:
             value = torch.repeat_interleave(1 / own, rowptr.diff())
         if self.weight is not None:
             value = value * torch.from_numpy(np.array(self.weight[begin:end])).to(device)
         return Csr(rowptr, col, value.to(dtype), self.num_nodes)
+
+    def held(self, gather: str | None, device: torch.device, dtype: torch.dtype) -> Tensor | None:
+        """X of all nodes, or P X, dense on a GPU that has the room; otherwise None, and batches take their rows from elsewhere."""
+        key = (gather, device, dtype)
+        if key not in self._held:
+            rows = self.x if gather is None else self.propagated(gather, dtype)
+            size = rows.shape[0] * rows.shape[1] * dtype.itemsize
+            self._held[key] = _dense_on(rows, device, dtype) if size <= _room(device) else None
+        return self._held[key]
 
     def propagated(self, gather: str, dtype: torch.dtype) -> Any:
         """P X over the whole graph, like ``x``; made when it is first asked for, once, and kept on disk if the graph is."""
@@ -134,6 +164,21 @@ class PartedGraph:
         out = np.empty(self.x.shape, numbers)
         fill(out)
         return out
+
+
+def _room(device: torch.device) -> float:
+    """How many bytes a device spares for the features of all nodes; a CPU none, since they are in its memory anyway."""
+    return _HELD_SHARE * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0.0
+
+
+def _dense_on(rows: Any, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """A matrix on the device, brought there in runs of rows, so that the host never holds a dense copy."""
+    out = torch.empty(rows.shape, device=device, dtype=dtype)
+    for start in range(0, len(out), _DENSE_ROWS):
+        run = slice(start, start + _DENSE_ROWS)
+        some = np.array(rows[run]) if isinstance(rows, np.ndarray) else rows[run].toarray()
+        out[run] = torch.from_numpy(some).to(device, dtype)
+    return out
 
 
 _ARRANGED: WeakKeyDictionary[Graph, dict[int, PartedGraph]] = WeakKeyDictionary()

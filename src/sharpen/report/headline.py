@@ -61,5 +61,5 @@ def _pairs(comparison: Comparison, dropped: int = 0) -> str:
     elif splits == 1:
         text = f"{seeds} paired seeds on one split"
     else:
-        text = f"{splits * seeds} paired runs ({splits} splits × {seeds} seeds)"
-    return f"{text}, {dropped} of them left out because a run diverged" if dropped else text
+        text = f"{splits} paired splits of {seeds} seeds each"
+    return f"{text}, {dropped} pair{'s' * (dropped > 1)} of runs left out because one diverged" if dropped else text

@@ -109,7 +109,8 @@ def joined(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
     if on_gpu:
         device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
+    own = torch.device(device) if on_gpu else None
+    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE, device_id=own)
     try:
         yield current_ranks(), device if on_gpu else "cpu"
     finally:

@@ -168,7 +168,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         axis("held-out score, %", decimals=1, most=100),
         curves,
         marks=[{"x": chosen, "label": f"chosen: {chosen:g}"}],
-        note="For each model and λ the best of its variants: with balance or without, smoothed, spread or as it is. "
+        note="For each model and λ the best of its variants: with balance or without, with spread labels or alone. "
         "λ = 0 is plain training.",
         summary=f"The chosen λ is {chosen:g}.",
     )
