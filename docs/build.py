@@ -41,6 +41,7 @@ MENU: dict[str, list[str]] = {
         "guide/paper",
         "guide/looking",
         "scale",
+        "ray",
     ],
     "Reference": [
         "reference/sharpen",

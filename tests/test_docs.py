@@ -139,8 +139,18 @@ def fill_store(folder: Path) -> None:
             )
 
 
+def prepare_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a cluster of one's own start, and its workers import what is tested here."""
+    pytest.importorskip("ray", reason="the package ray is not installed")
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHONPATH", str(Path(sharpen.__file__).parents[1]))
+
+
 @pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=lambda path: path.stem)
 def test_python_examples_run_from_top_to_bottom(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if path.stem == "ray":
+        prepare_workers(monkeypatch)
     monkeypatch.chdir(tmp_path)
     if path.stem == "studies":
         fill_store(tmp_path / "results" / "store")
@@ -172,6 +182,8 @@ def test_commands_run(path: Path, line: str, desk: Path, monkeypatch: pytest.Mon
     words = shlex.split(line, comments=True)[1:]
     if words[0] == "compare" and len(words) > 1 and not words[1].startswith("-") and find_dataset(words[1]) is None:
         pytest.skip(f"SHARPEN_DATA does not hold {words[1]}")
+    if words[0] == "fit" and "ray" in words:
+        prepare_workers(monkeypatch)
     monkeypatch.chdir(desk)
     asked: list[dict] = []
     if words[:2] == ["study", "run"]:  # what it asks for counts here; that studies run is tested elsewhere

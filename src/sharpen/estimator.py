@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
+from sharpen.cluster.connection import HERE
+from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import list_candidates
 from sharpen.fitting.evidence import check_metric
@@ -50,6 +52,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         ensemble: Whether the best candidates and all their folds vote together; otherwise one run on all labels decides.
         class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
+        on: Where ``fit`` trains: ``here``; or ``ray`` or ``ray://HOST:PORT``, spread over the workers of a Ray cluster
+            (:func:`sharpen.cluster.connection.connected`). Predictions are made here.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         batching: ``auto`` (in batches of clusters if the whole graph does not fit in memory; a line and a note say so), ``full``,
             ``clusters``, ``neighbors``, or exactly, as ``clusters-64-4`` (:mod:`sharpen.batching`).
@@ -90,6 +94,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         weight_decay: float = 0.0005,
         epochs: int = 100,
         q: float = 2.0,
+        on: str = HERE,
         device: str = "auto",
         batching: str = "auto",
         seed: int = 0,
@@ -112,6 +117,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.epochs = epochs
         self.q = q
+        self.on = on
         self.device = device
         self.batching = batching
         self.seed = seed
@@ -121,30 +127,27 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
         candidates = list_candidates(self.model, self.lam, self.balance)
         check_metric(self.metric)
-        backbone = self._backbone()
+        self._backbone()  # names what cannot be, before anything that takes time
         data, classes = as_graph(graph, y)
         notes = check_labels(data.y.numpy(), data.class_names)
-        found = search(
-            backbone,
-            data,
-            candidates,
-            budget=self.budget,
-            metric=self.metric,
-            seed=self.seed,
-            tell=self.progress or (lambda text: None),
-        )
-        if isinstance(backbone, PopulationBackbone) and backbone.note:
-            notes = [*notes, backbone.note]
-        self._fitted: Fitted = conclude(
-            found,
-            data,
-            backbone,
-            metric=self.metric,
-            ensemble=self.ensemble,
-            seed=self.seed,
-            settings={name: getattr(self, name) for name in _SETTINGS},
-            notes=notes,
-        )
+        tell = self.progress or (lambda text: None)
+        with trainer_on(self.on, self.device, progress=self.progress is not None, say=tell) as trainer:
+            backbone = self._backbone(trainer)
+            found = search(
+                backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
+            )
+            if isinstance(backbone, PopulationBackbone) and backbone.note:
+                notes = [*notes, backbone.note]
+            self._fitted: Fitted = conclude(
+                found,
+                data,
+                backbone,
+                metric=self.metric,
+                ensemble=self.ensemble,
+                seed=self.seed,
+                settings={name: getattr(self, name) for name in _SETTINGS},
+                notes=notes,
+            )
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
@@ -203,7 +206,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._checked()
         classes = self.classes_.tolist()
         own_model = isinstance(self.model, str) or (isinstance(self.model, Sequence) and len(self.model) > 0)
-        skipped = {"progress"} | (set() if own_model else {"model"})
+        skipped = {"progress", "on"} | (set() if own_model else {"model"})
         params = {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
         header = {
             "params": params,
@@ -256,23 +259,29 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y has {len(known)} labels, but the graph has {num_nodes} nodes; give one for each node")
         return known
 
-    def _backbone(self) -> Backbone:
+    def _backbone(self, trainer: Trainer = IN_THIS_PROCESS) -> Backbone:
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
         balanced = self.class_weight == "balanced"
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
+        device = self.device if self.on == HERE else "auto"  # the cluster's devices are not ours
         if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
+            if self.on != HERE:
+                raise InputError(
+                    f"on is {self.on!r}, but a module of your own is trained in this process; give on='here'"
+                )
             if self.batching not in ("auto", "full"):
                 raise InputError(
                     f"batching is {self.batching!r}, but a module of your own sees the whole graph; leave it at 'auto'"
                 )
-            return ModuleBackbone(self.model, settings, self.device, balanced)
+            return ModuleBackbone(self.model, settings, device, balanced)
         return PopulationBackbone(
             settings,
-            self.device,
+            device,
             balanced,
             progress=self.progress is not None,
             batching=self.batching,
             tell=self.progress or (lambda text: None),
+            trainer=trainer,
         )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 from torch_geometric.nn import GCN
 from torch_geometric.nn.models import Polynormer, SGFormer
 
+from sharpen.cluster.pool import Trainer
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
@@ -17,6 +19,8 @@ from sharpen.fitting.members import Job, Listener
 from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.graph import Graph
+from sharpen.training import train
+from sharpen.trial import Record, Trial
 
 SETTINGS = {
     "layers": 2, "hidden": 8, "dropout": 0.3, "norm": "none", "residual": False, "input_linear": False,
@@ -56,6 +60,26 @@ def test_saved_weights_predict_what_the_members_predicted(camps: Graph, model: s
         known[member.test] = -1  # a member does not know what it is judged by
         opinions = Listener(camps).opinions(raw, member.candidate.spread, known)
         assert opinions[:, member.test] == pytest.approx(member.opinions, abs=1e-5)
+
+
+def test_a_graph_is_cut_by_what_those_who_train_have_free_and_not_by_what_is_free_here(camps: Graph) -> None:
+    trained: list[Trial] = []
+
+    def train_elsewhere(graph: Graph, trials: list[Trial], **options: Any) -> list[Record]:
+        trained.extend(trials)
+        return train(graph, trials, **options)
+
+    said: list[str] = []
+    backbone = PopulationBackbone(SETTINGS, "cpu", tell=said.append, trainer=Trainer(train_elsewhere, memory_left=1000))
+    members = backbone.train(camps, jobs(camps, Candidate("gcn")))
+    assert len({trial.batching for trial in trained}) == 1
+    assert str(trained[0].batching).startswith("clusters-")
+    assert "0.0 GB are free on a worker" in said[0]
+    (logits,) = backbone.logits(camps, "gcn", 2, [members[0].weights])  # here, at once
+    known = camps.y.numpy().copy()
+    known[members[0].test] = -1
+    opinions = Listener(camps).opinions(logits, members[0].candidate.spread, known)
+    assert opinions[:, members[0].test] == pytest.approx(members[0].opinions, abs=1e-5)
 
 
 @pytest.mark.parametrize("factory", [polynormer, polynormer_global, sgformer])

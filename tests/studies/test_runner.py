@@ -256,3 +256,32 @@ def test_past_records_make_estimates_better(tmp_path):
     assert elsewhere.seconds([trial] * 100) == fresh.seconds([trial] * 100)
     fresh.learn([slow] * 100)
     assert fresh.seconds([trial] * 100) == pytest.approx(1000, rel=0.01)
+
+
+def test_where_workers_would_idle_the_longest_populations_are_shared_out():
+    work = Work([load_study("main")], "paper", ["pubmed", "physics"], ["gat"])
+    costs = Costs("cuda", None, "tf32")
+    alone = work.populations(work.trials.values(), costs, Sizes(costs))
+    assert [len(population) for population in alone] == [205, 123]
+    shared = work.populations(work.trials.values(), costs, Sizes(costs), workers=8)
+    assert len(shared) == 8
+    assert {trial.id for population in shared for trial in population} == set(work.trials)
+    seconds = [costs.seconds(population) for population in shared]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] < costs.seconds(alone[-1]) / 4
+    assert all(len({trial.dataset for trial in population}) == 1 for population in shared)
+    # As workers take them up one by one, what is left for the others stays as large.
+    left = [trial for population in shared[1:] for trial in population]
+    assert len(work.populations(left, costs, Sizes(costs), workers=7)) == 7
+    quick = Work([load_study("main")], "paper", ["cora"], ["gcn"], max_epochs=1)
+    assert len(quick.populations(quick.trials.values(), costs, Sizes(costs), workers=8)) == 1
+
+
+def test_what_is_known_of_another_kind_of_device_does_not_count(tmp_path):
+    trial = Trial(model="gcn", dataset="cora").resolve("balanced-20-500-1000-seed123")
+    store = Store(tmp_path)
+    record = sharpen.Record(trial, 0.8, 0.8, 3, "ok", seconds=1000.0, device="cpu", precision="float32")
+    store.add([replace(record, trial=replace(trial, seed=seed)) for seed in range(3)])
+    fresh, known = (Costs("cuda", None, "float32", frame) for frame in (None, store.frame()))
+    assert known.seconds([trial]) == fresh.seconds([trial])
+    assert Costs("cpu", None, "float32", store.frame()).seconds([trial]) == pytest.approx(1000, rel=0.01)

@@ -19,8 +19,8 @@ import pytest
 
 import sharpen
 from sharpen.errors import InputError
+from sharpen.revision import PACKAGE, revision, tree_hash
 from sharpen.studies import claims, store
-from sharpen.studies.revision import PACKAGE, revision, tree_hash
 from sharpen.studies.store import Store, StoreError
 from sharpen.trial import Record, Trial, to_frame
 

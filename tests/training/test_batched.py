@@ -159,6 +159,9 @@ def test_the_full_batch_is_cut_only_where_it_does_not_fit(monkeypatch):
         assert name == expected
         assert ("batches" in note) == (expected is not None)
         assert choose_batching("full", network, GRAPH, cpu, torch.float32) == (None, "")
+    name, note = choose_batching("auto", network, GRAPH, cpu, torch.float32, left=need)  # elsewhere is not here
+    assert name is not None
+    assert "free on a worker" in note
     assert choose_batching("clusters-9-3", network, GRAPH, cpu, torch.float32)[0] == "clusters-9-3"
     with pytest.raises(InputError, match="choose auto, full, clusters or neighbors"):
         choose_batching("clumps", network, GRAPH, cpu, torch.float32)

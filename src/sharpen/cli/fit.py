@@ -24,6 +24,7 @@ from sharpen.cli.options import (
     IdColumn,
     LabelColumn,
     NodesFile,
+    On,
     SourceColumn,
     TargetColumn,
     WeightColumn,
@@ -84,6 +85,7 @@ def fit(
     lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
     epochs: Annotated[int, _of_model(help="Number of epochs.")] = 100,
+    on: On = "here",
     device: Device = "auto",
     batching: Batching = "auto",
     seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
@@ -98,6 +100,7 @@ def fit(
     folder.
     """
     from sharpen.cli.outputs import output_folder, write_together
+    from sharpen.cluster.connection import HERE, check_place
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
     from sharpen.report.fit import expectation, print_fit
@@ -120,7 +123,9 @@ def fit(
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("fit searches in one process; start it without torchrun, which compare and recipes can use")
-    resolve_device(device)
+    check_place(on)
+    if on == HERE:
+        resolve_device(device)
     check_abstain(abstain)
     classifier = NodeClassifier(
         model=model if "," not in model else [name.strip() for name in model.split(",")],
@@ -137,6 +142,7 @@ def fit(
         lr=lr,
         weight_decay=weight_decay,
         epochs=epochs,
+        on=on,
         device=device,
         batching=batching,
         seed=seed,

@@ -25,6 +25,13 @@ WeightColumn = Annotated[
 ]
 Abstain = Annotated[float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")]
 EveryClass = Annotated[bool, typer.Option("--every-class", help="Add a column with the probability of each class.")]
+On = Annotated[
+    str,
+    typer.Option(
+        help="here; ray (the cluster of $RAY_ADDRESS, else one on this machine); or ray://HOST:PORT.",
+        autocompletion=offer("here", "ray"),
+    ),
+]
 Batching = Annotated[
     str,
     typer.Option(

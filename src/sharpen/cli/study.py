@@ -19,6 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sharpen.cli.options import On
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, list_studies, load_study, runs
@@ -78,6 +79,7 @@ def run(
     protocol: Protocol = "paper",
     datasets: Datasets = "",
     models: Models = "",
+    on: On = "here",
     device: Device = "auto",
     precision: Precision = "float32",
     max_epochs: MaxEpochs = None,
@@ -105,6 +107,7 @@ def run(
             studies,
             Store(store),
             protocol=protocol,
+            on=on,
             device=device,
             precision=precision,
             datasets=_words(datasets),
@@ -208,20 +211,20 @@ def _words(text: str) -> list[str] | None:
 
 @contextmanager
 def _ending_gently() -> Iterator[threading.Event]:
-    """The first Ctrl-C asks to end after the population in flight; the second ends at once."""
+    """The first Ctrl-C asks to end after what is in flight; the second ends at once."""
     stop = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        typer.echo("Ending after the population in flight; Ctrl-C again ends at once.", err=True)
+        typer.echo("Ending after what is in flight; Ctrl-C again ends at once.", err=True)
 
     before = signal.signal(signal.SIGINT, ask)
     try:
         yield stop
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted; the population in flight is lost. To go on:\n  {_this_command()}", err=True)
+        typer.echo(f"Interrupted; what was in flight is lost. To go on:\n  {_this_command()}", err=True)
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGINT, before)

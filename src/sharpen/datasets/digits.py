@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
 
 from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
@@ -39,6 +38,8 @@ def load(name: str, root: Folder = None) -> Dataset:
     >>> digits.splits[digits.splits.paired(1)[0]]
     Split('balanced-5-500-1000-seed0', train=50, val=500, test=1000)
     """
+    from sklearn.datasets import load_digits  # not above: it takes as long to import as torch
+
     bunch = load_digits()
     pixels = bunch.data.astype(np.int64)
     nearest = nearest_neighbors(pixels, NEIGHBORS)

@@ -12,7 +12,6 @@ import warnings
 from pathlib import Path
 
 import scipy.sparse
-from torch_geometric.io import read_planetoid_data
 
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, read_verified
@@ -84,6 +83,9 @@ def load(name: str, root: Folder = None) -> Dataset:
 
     The 15 nodes of CiteSeer without words or class have class 0, as in PyG, so that drawn splits are those of others.
     """
+    # Not above: it takes longer to import than torch, and most of what trains needs none of it.
+    from torch_geometric.io import read_planetoid_data
+
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         for file in files(name):
             (Path(folder) / Path(file.path).name).write_bytes(read_verified(file, root))

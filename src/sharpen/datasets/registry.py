@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
-
-import sklearn.datasets
 
 from sharpen.datasets import digits, gnn_benchmark, heterophilous, ogb, planetoid, wikics
 from sharpen.datasets.dataset import Dataset
@@ -92,7 +91,10 @@ def find_dataset(name: str, root: Folder = None) -> Path | None:
     'data'
     """
     files = _source(name).files(name)
-    return find_folder(files, root) if files else Path(sklearn.datasets.__file__).parent / "data"
+    if files:
+        return find_folder(files, root)
+    package = find_spec("sklearn")
+    return None if package is None else Path(str(package.origin)).parent / "datasets" / "data"
 
 
 def load_dataset(name: str, root: Folder = None) -> Dataset:

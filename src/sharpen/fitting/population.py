@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.threads import suitable_threads
@@ -15,7 +16,6 @@ from sharpen.graph import Graph
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
-from sharpen.training import train
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
 from sharpen.trial import Trial
@@ -37,6 +37,7 @@ class PopulationBackbone:
         progress: Whether to draw a progress bar on a terminal.
         batching: As for :func:`sharpen.training.memory.choose_batching`.
         tell: Is told, once, if the graph is taken in batches.
+        trainer: Who trains: this process, or a cluster (:func:`sharpen.cluster.pool.trainer_on`).
     """
 
     def __init__(
@@ -47,23 +48,26 @@ class PopulationBackbone:
         progress: bool = False,
         batching: str = "auto",
         tell: Callable[[str], None] = lambda text: None,
+        trainer: Trainer = IN_THIS_PROCESS,
     ) -> None:
         self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
-        self.batching, self._tell, self.note = batching, tell, ""
+        self.batching, self._tell, self.note, self._trainer = batching, tell, "", trainer
 
     def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
         shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
         return Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
 
-    def _cut(self, graph: Graph, network: Network) -> tuple[str | None, str]:
+    def _cut(self, graph: Graph, network: Network, left: int | None) -> tuple[str | None, str]:
         """How the graph is taken in batches for this network, if it is, and a sentence about it."""
-        return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32)
+        return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32, left=left)
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
         """Two members for each job, in the same order: alone, and with spread labels beside it."""
         cut: dict[str, str | None] = {}
         for model in dict.fromkeys(job.candidate.model for job in jobs):
-            cut[model], note = self._cut(graph, self._network(graph, model, graph.num_classes))
+            cut[model], note = self._cut(
+                graph, self._network(graph, model, graph.num_classes), self._trainer.memory_left
+            )
             if note and not self.note:
                 self.note = note
                 self._tell(note)
@@ -90,7 +94,7 @@ class PopulationBackbone:
             for job in jobs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
-            records = train(
+            records = self._trainer.train(
                 graph,
                 trials,
                 splits=splits,
@@ -112,7 +116,7 @@ class PopulationBackbone:
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights of one model, in the same order."""
         network = self._network(graph, model, num_classes)
-        cut, _ = self._cut(graph, network)
+        cut, _ = self._cut(graph, network, None)  # predictions are made here, whoever trained
         where = resolve_device(self.device)
         size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * int(self.settings["hidden"])))
         with arithmetic("float32", where) as dtype, torch.no_grad():

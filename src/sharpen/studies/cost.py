@@ -40,7 +40,7 @@ class Costs:
 
     Args:
         kind: ``cpu`` or ``cuda``.
-        device: The device's name, as records have it; None: any, for a look from another machine.
+        device: The device's name, as records have it; None: any of its kind, for a look from another machine.
         precision: ``float32``, ``tf32`` or ``float64``.
         frame: Past records (:meth:`sharpen.studies.store.Store.frame`).
 
@@ -56,8 +56,9 @@ class Costs:
         self._ratios: dict[_Shape, list[float]] = {}
         self._rates: dict[_Shape, float] = {}
         if frame is not None and len(frame):
-            fitting = frame[frame["precision"] == precision]
-            fitting = fitting[fitting["device"] == device] if device is not None else fitting
+            on_cpu = frame["device"] == "cpu"
+            like = frame["device"] == device if device is not None else on_cpu if kind == "cpu" else ~on_cpu
+            fitting = frame[(frame["precision"] == precision) & like]
             # One row stands for its population, whose members have equal shares.
             fitting = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"])
             rows: Iterable[Any] = fitting.itertuples()

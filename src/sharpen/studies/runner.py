@@ -1,7 +1,8 @@
 """Trains what a study still misses, population by population, the cheapest first; every finished one is safe in the store.
 
-A runner may be killed at any moment: the population in flight is lost, nothing else, and the next runner goes on where it stopped.
-Several may work on one store: each claims what it trains.
+A runner may be killed at any moment: what is in flight is lost, nothing else, and the next runner goes on where it stopped.
+Several may work on one store: each claims what it trains. One that has a cluster train for it keeps the claims itself, and writes
+what comes back itself, so that the cluster's machines need not see the store.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
+from sharpen.cluster.connection import HERE, check_place
+from sharpen.cluster.pool import Result, pool_on
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
@@ -56,6 +61,7 @@ def run(
     store: Store,
     *,
     protocol: str = "paper",
+    on: str = HERE,
     device: str = "auto",
     precision: str = "float32",
     datasets: Sequence[str] | None = None,
@@ -76,6 +82,7 @@ def run(
         studies: One, or several; a trial that they share is trained once.
         store: Where records are, and go.
         protocol: ``paper``, ``paired`` or ``ablation``.
+        on: ``here``, in this process; ``ray`` or ``ray://HOST:PORT``, on a cluster (:func:`sharpen.cluster.connection.connected`).
         device, precision: As :func:`sharpen.train` takes them.
         datasets, models: Those to keep; None: all.
         max_epochs: An upper limit to the epochs of every trial.
@@ -84,9 +91,9 @@ def run(
         traces: Whether to keep what is traced per epoch, also for studies that do not ask for it.
         data: The folder of benchmark files; None: that of ``SHARPEN_DATA``.
         download: Whether to download data that is not on this machine; else its cells are skipped.
-        stop: When it is set, the runner ends after the population in flight.
+        stop: When it is set, the runner ends after what is in flight.
         say: Is given a line about every finished population, and about all else that happens.
-        progress: Whether to draw a bar on a terminal.
+        progress: Whether to draw a bar on a terminal, or one for every population that a cluster trains.
 
     >>> import tempfile
     >>> from sharpen.studies import load_study
@@ -96,94 +103,147 @@ def run(
     (0, 3)
     """
     start, stop = time.monotonic(), stop or threading.Event()
-    where = resolve_device(device)
-    with arithmetic(precision, where):  # before anything that takes time: does this device know this precision?
-        name = describe_device(where)
+    check_place(on)
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
-    for problem in store.set_aside():
-        say(problem.line)
-    costs = Costs(where.type, name, precision, store.frame())
-    sizes = Sizes(costs, max_members, time_limit)
-    wanted = len(work.trials)
-    summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
-    for other, count in _other_precisions(store, work, precision).items():
+    with _workers(on, device, precision, progress, say) as workers, ExitStack() as claims:
+        for problem in store.set_aside():
+            say(problem.line)
+        costs = Costs(workers.kind, workers.device, precision, store.frame())
+        sizes = Sizes(costs, max_members, time_limit)
+        wanted = len(work.trials)
+        summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
+        for other, count in _other_precisions(store, work, precision).items():
+            say(
+                f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
+            )
+        if not download:
+            work.skip_without_data(store, data)
+        flights = _Flights(work, store, workers, costs, _Datasets(work, data, say), claims, say)
+
+        populations = work.populations(work.free(store), costs, sizes, workers.room)
         say(
-            f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
+            f"{', '.join(study.name for study in studies)} ({protocol}): {wanted} trials, {summary.recorded} recorded, "
+            f"{sum(map(len, populations))} to train in {_outlook(costs, populations, workers.slots)} on {workers.name}"
         )
-    if not download:
-        work.skip_without_data(store, data)
-    trainer = _Trainer(work, data, device, precision, progress)
-
-    populations = work.populations(work.free(store), costs, sizes)
-    say(
-        f"{', '.join(study.name for study in studies)} ({protocol}): {wanted} trials, {summary.recorded} recorded, "
-        f"{sum(map(len, populations))} to train in {_outlook(costs, populations)} on {name}"
-    )
-    if populations:
-        store.check_writable()
-    while populations:
-        chosen = populations[0]
-        if stop.is_set():
-            summary.ended = "interrupted"
-            break
-        if time_limit is not None and time.monotonic() - start + CAUTION * costs.seconds(chosen) > time_limit:
-            summary.ended = "time"
-            break
-        claim = store.claim(chosen)
-        if claim is None:  # another runner was faster: look again, and not in step with it
-            time.sleep(random.uniform(0.01, 0.1))
-        else:
-            last = time.monotonic()
-
-            def keep(records: list[Record]) -> None:
-                """What memory or cache divides is kept part by part: no more is lost than what is in flight."""
-                nonlocal last
-                store.add(records, keep_traces=chosen[0].id in work.traced)  # noqa: B023  # used within this turn
-                costs.learn(records)
-                summary.trained += len(records)
-                left = f"; left: {_outlook(costs, populations[1:])}" if populations[1:] else ""  # noqa: B023
-                say(_line(records, time.monotonic() - last) + left)
-                last = time.monotonic()
-
-            with claim.kept():
-                missing = work.missing(store)  # another runner may have finished some before the claim
-                trainer.train([trial for trial in chosen if trial.id in missing], say, keep)
-        populations = work.populations(work.free(store), costs, sizes)
-    summary.left = sum(map(len, populations))
-    summary.elsewhere = len(work.missing(store)) - summary.left
+        if populations:
+            store.check_writable()
+        while populations or flights.number:
+            hold = None
+            if stop.is_set():
+                hold = "interrupted"
+            elif populations and time_limit is not None:
+                ready = time.monotonic() - start + CAUTION * costs.seconds(populations[0])
+                hold = "time" if ready > time_limit else None
+            if populations and hold is None and workers.room:
+                flights.start(populations[0])
+            elif flights.number:
+                summary.trained += flights.finish(populations)
+            else:
+                summary.ended = hold or summary.ended
+                break
+            populations = work.populations(work.free(store), costs, sizes, workers.room)
+        summary.left = sum(map(len, populations))
+        summary.elsewhere = len(work.missing(store)) - summary.left
     return summary
 
 
-class _Trainer:
-    """Trains populations, and leaves out cells for which that cannot be done."""
+class _Workers(Protocol):
+    """What trains populations: this process, or those of a cluster."""
 
-    def __init__(self, work: Work, data: Path | None, device: str, precision: str, progress: bool) -> None:
-        self._work, self._data = work, data
-        self._device, self._precision, self._progress = device, precision, progress
-        self._loaded: dict[str, Dataset] = {}
+    @property
+    def kind(self) -> str:
+        """``cpu`` or ``cuda``."""
 
-    def train(self, trials: Sequence[Trial], say: Callable[[str], None], keep: Callable[[list[Record]], None]) -> None:
-        if not trials:
-            return
-        cell = Cell(str(trials[0].dataset), trials[0].model)
-        same_data = [other for other in self._work.cells if other.dataset == cell.dataset]
+    @property
+    def device(self) -> str | None:
+        """The name of the device that records will have; None if there may be several."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def slots(self) -> int:
+        """How many populations are trained at a time."""
+
+    @property
+    def room(self) -> int:
+        """How many more can be started now."""
+
+    def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str]) -> int:
+        """Begins to train; gives a number to tell populations apart by."""
+
+    def finish(self, take: Callable[[int, Result], None]) -> int:
+        """Waits until one is done; gives its number. What came of it is taken before, in one or several parts."""
+
+
+@contextmanager
+def _workers(on: str, device: str, precision: str, progress: bool, say: Callable[[str], None]) -> Iterator[_Workers]:
+    if on == HERE:
+        yield _Here(device, precision, progress)
+        return
+    with pool_on(on, device, precision, progress, say) as pool:
+        yield pool
+
+
+class _Here:
+    """This process: trains one population at a time, when its end is waited for."""
+
+    slots = 1
+
+    def __init__(self, device: str, precision: str, progress: bool) -> None:
+        where = resolve_device(device)
+        with arithmetic(precision, where):  # before anything that takes time: does this device know this precision?
+            self.kind, self.device = where.type, describe_device(where)
+        self.name = self.device
+        self._asked, self._precision, self._progress = device, precision, progress
+        self._next: tuple[Dataset, Sequence[Trial]] | None = None
+
+    @property
+    def room(self) -> int:
+        return int(self._next is None)
+
+    def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str]) -> int:
+        self._next = (data, trials)
+        return 0
+
+    def finish(self, take: Callable[[int, Result], None]) -> int:
+        assert self._next is not None
+        (data, trials), self._next = self._next, None
         try:
-            if cell.dataset not in self._loaded:
-                self._loaded[cell.dataset] = load_dataset(cell.dataset, self._data)
             train(
-                self._loaded[cell.dataset],
+                data,
                 trials,
-                device=self._device,
+                device=self._asked,
                 precision=self._precision,
                 progress=self._progress,
-                on_records=keep,
+                # What memory or cache divides is kept part by part: no more is lost than what is in flight.
+                on_records=lambda records: take(0, Result(records)),
             )
         except StoreError:  # no cell can be kept
             raise
-        except InputError as error:  # this cell cannot be run, the others can
-            self._work.skip([cell] if cell.dataset in self._loaded else same_data, str(error))
-            say(f"{cell}: left out: {error}")
+        except InputError as error:
+            take(0, Result(error))
+        return 0
+
+
+class _Datasets:
+    """Datasets that are loaded when they are first wanted; cells whose data cannot be are left out."""
+
+    def __init__(self, work: Work, data: Path | None, say: Callable[[str], None]) -> None:
+        self._work, self._data, self._say = work, data, say
+        self._loaded: dict[str, Dataset] = {}
+
+    def get(self, name: str) -> Dataset | None:
+        if name not in self._loaded:
+            try:
+                self._loaded[name] = load_dataset(name, self._data)
+            except InputError as error:
+                self._work.skip([cell for cell in self._work.cells if cell.dataset == name], str(error))
+                self._say(f"{name}: left out: {error}")
+                return None
+        return self._loaded[name]
 
 
 def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int]:
@@ -192,17 +252,93 @@ def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int
     return {str(name): int(count) for name, count in found.items() if name != precision}
 
 
-def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]]) -> str:
+@dataclass
+class _Flight:
+    trials: Sequence[Trial]
+    claim: ExitStack
+    began: float
+
+
+class _Flights:
+    """Populations from their claim to their records in the store."""
+
+    def __init__(
+        self,
+        work: Work,
+        store: Store,
+        workers: _Workers,
+        costs: Costs,
+        datasets: _Datasets,
+        claims: ExitStack,
+        say: Callable[[str], None],
+    ) -> None:
+        self._work, self._store, self._workers, self._costs = work, store, workers, costs
+        self._datasets, self._claims, self._say = datasets, claims, say
+        self._flying: dict[int, _Flight] = {}
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self._flying)
+
+    def start(self, chosen: Sequence[Trial]) -> None:
+        """Claims a population and has it trained, unless another runner was faster or its data cannot be loaded."""
+        claim = self._store.claim(chosen)
+        if claim is None:  # look again, but not in step with the other
+            time.sleep(random.uniform(0.01, 0.1))
+            return
+        held = self._claims.enter_context(ExitStack())
+        held.enter_context(claim.kept())
+        dataset = self._datasets.get(str(chosen[0].dataset))
+        missing = self._work.missing(self._store)  # another runner may have finished some before the claim
+        trials = [trial for trial in chosen if trial.id in missing]
+        if dataset is None or not trials:
+            held.close()
+            return
+        keep = ("traces",) if trials[0].id in self._work.traced else ()
+        self._flying[self._workers.start(dataset, trials, keep)] = _Flight(trials, held, time.monotonic())
+
+    def finish(self, waiting: Sequence[Sequence[Trial]]) -> int:
+        """Waits for one, records it, gives up its claim; gives how many trials were recorded."""
+        recorded = 0
+
+        def take(number: int, result: Result) -> None:
+            nonlocal recorded
+            flight = self._flying[number]
+            if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
+                cell = Cell(str(flight.trials[0].dataset), flight.trials[0].model)
+                self._work.skip([cell], str(result.outcome))
+                self._say(f"{cell}: left out: {result.outcome}")
+                return
+            records = result.outcome
+            self._store.add(records, keep_traces=records[0].trial.id in self._work.traced)
+            self._costs.learn(records)
+            recorded += len(records)
+            left = [*waiting, *(other.trials for other in self._flying.values() if other is not flight)]
+            more = f"; left: {_outlook(self._costs, left, self._workers.slots)}" if left else ""
+            now = time.monotonic()
+            self._say(_line(result, records, now - flight.began) + more)
+            flight.began = now
+
+        self._flying.pop(self._workers.finish(take)).claim.close()
+        return recorded
+
+
+def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
     if not populations:
         return "no populations"
     some = "1 population" if len(populations) == 1 else f"{len(populations)} populations"
-    return f"{some}, about {duration(total_seconds(costs, populations))}"
+    longest = max(map(costs.seconds, populations))
+    return f"{some}, about {duration(max(longest, total_seconds(costs, populations) / workers))}"
 
 
-def _line(records: Sequence[Record], seconds: float) -> str:
+def _line(result: Result, records: Sequence[Record], seconds: float) -> str:
     trial = records[0].trial
     alive = [record.val for record in records if record.status == "ok"]
     best = f"best validation {100 * max(alive):.2f}" if alive else "all diverged"
     lost = f", {len(records) - len(alive)} diverged" if 0 < len(alive) < len(records) else ""
     runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
-    return f"{trial.dataset} {trial.model}: {runs} in {seconds:.1f} s, {best}{lost}"
+    where = f" on {result.node}" if result.node else ""
+    again = f", after {result.attempts - 1} lost workers" if result.attempts > 2 else ", after a lost worker"
+    where += again if result.attempts > 1 else ""
+    return f"{trial.dataset} {trial.model}: {runs} in {seconds:.1f} s{where}, {best}{lost}"

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 import numpy as np
 
 from sharpen.errors import InputError
+from sharpen.revision import revision
 from sharpen.studies.claims import Claim, claim, claims, locked, make_visible
-from sharpen.studies.revision import revision
 from sharpen.trial import Record, Trial
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ from sharpen.trial import Trial
 MAX_MEMBERS = 205
 # On a CPU members gain nothing from being many: a population is as large as may be lost without regret.
 _CPU_SECONDS = 120.0
+# Less than this is done sooner by one worker than it is shared out among several that have to start.
+_WORTH_SHARING_SECONDS = 30.0
 
 
 class Work:
@@ -86,16 +88,22 @@ class Work:
         taken = {id_ for claim in store.claims() for id_ in claim.ids}
         return [trial for id_, trial in self.missing(store).items() if id_ not in taken]
 
-    def populations(self, trials: Iterable[Trial], costs: Costs, sizes: Sizes) -> list[list[Trial]]:
-        """Trials that can be trained together, in equal shares that are not too large; the cheapest first."""
+    def populations(self, trials: Iterable[Trial], costs: Costs, sizes: Sizes, workers: int = 1) -> list[list[Trial]]:
+        """Trials that can be trained together, in equal shares that are not too large; the cheapest first.
+
+        Where there would be fewer of them than workers, the longest are shared out further.
+        """
         groups: dict[tuple[object, ...], list[Trial]] = {}
         for trial in trials:
             groups.setdefault((trial.dataset, *shared(trial), trial.id in self.traced), []).append(trial)
-        populations = []
-        for group in groups.values():
-            shares = -(-len(group) // sizes.most(group[0]))
-            size = -(-len(group) // shares)
-            populations += [group[i : i + size] for i in range(0, len(group), size)]
+        count = {key: -(-len(group) // sizes.most(group[0])) for key, group in groups.items()}
+
+        def share(key: tuple[object, ...]) -> list[Trial]:
+            return _shares(groups[key], count[key])[0]
+
+        while sum(count.values()) < workers and (long := [key for key in groups if _worth_sharing(share(key), costs)]):
+            count[max(long, key=lambda key: costs.seconds(share(key)))] += 1
+        populations = [share for key, group in groups.items() for share in _shares(group, count[key])]
         return sorted(populations, key=costs.seconds)
 
 
@@ -141,6 +149,15 @@ def why_no_data(dataset: str, data: Path | None = None) -> str | None:
     except InputError as error:  # the data folder itself is not there
         return str(error)
     return "its files are not on this machine; name their folder with --data, or give --download"
+
+
+def _worth_sharing(population: list[Trial], costs: Costs) -> bool:
+    return len(population) > 1 and costs.seconds(population) > _WORTH_SHARING_SECONDS
+
+
+def _shares(group: list[Trial], count: int) -> list[list[Trial]]:
+    size = -(-len(group) // count)
+    return [group[i : i + size] for i in range(0, len(group), size)]
 
 
 def _cell(trial: Trial) -> Cell:

@@ -40,6 +40,17 @@ def describe_device(device: torch.device) -> str:
     return "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device)
 
 
+def check_precision(precision: str, kind: str) -> None:
+    """Refuses a precision that a kind of device, ``cpu`` or ``cuda``, does not know.
+
+    >>> check_precision("tf32", "cuda")
+    """
+    if precision not in PRECISIONS:
+        raise InputError(f"precision is {precision!r}; choose one of {', '.join(PRECISIONS)}")
+    if precision == "tf32" and kind != "cuda":
+        raise InputError("precision 'tf32' exists on GPUs only; use float32 on the CPU")
+
+
 @contextmanager
 def arithmetic(precision: str, device: torch.device) -> Iterator[torch.dtype]:
     """Sets the current GPU and how float32 products are computed, for the time of the block; gives the type to compute in.
@@ -48,10 +59,7 @@ def arithmetic(precision: str, device: torch.device) -> Iterator[torch.dtype]:
     ...     dtype
     torch.float64
     """
-    if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}; choose one of {', '.join(PRECISIONS)}")
-    if precision == "tf32" and device.type != "cuda":
-        raise InputError("precision 'tf32' exists on GPUs only; use float32 on the CPU")
+    check_precision(precision, device.type)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()

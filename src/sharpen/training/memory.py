@@ -72,7 +72,13 @@ def full_batch_bytes(network: Network, graph: Graph, dtype: torch.dtype) -> int:
 
 
 def choose_batching(
-    wanted: str, network: Network, graph: Graph, device: torch.device, dtype: torch.dtype, per_step: int = 1
+    wanted: str,
+    network: Network,
+    graph: Graph,
+    device: torch.device,
+    dtype: torch.dtype,
+    per_step: int = 1,
+    left: int | None = None,
 ) -> tuple[str | None, str]:
     """How to cut the graph, None for not at all; and a sentence about it, empty where there is nothing to say.
 
@@ -81,6 +87,7 @@ def choose_batching(
             name of a batching.
         network, graph, device, dtype: What is to be trained where.
         per_step: How many batches are to make a step, where the name does not say.
+        left: Bytes that a worker elsewhere has for it; None: what is free on the device.
 
     >>> import numpy as np
     >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
@@ -93,12 +100,14 @@ def choose_batching(
     if wanted == "full":
         return None, ""
     if wanted == "auto":
-        need, left = full_batch_bytes(network, graph, dtype), memory_left(device)
+        need, where = full_batch_bytes(network, graph, dtype), "a worker"
+        if left is None:
+            left, where = memory_left(device), describe_device(device)
         if need <= _SHARE * left:
             return None, ""
         name = _default("clusters", graph, per_step).name
         return name, (
-            f"the full batch would need about {need / 1e9:.1f} GB, but {left / 1e9:.1f} GB are free on {describe_device(device)}; "
+            f"the full batch would need about {need / 1e9:.1f} GB, but {left / 1e9:.1f} GB are free on {where}; "
             f"training in batches, {name} (--batching full overrides)"
         )
     if wanted in KINDS:

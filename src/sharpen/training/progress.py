@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -14,11 +15,17 @@ from sharpen.training.members import Members
 class ProgressBar:
     """A bar over all member-epochs of a call, drawn on standard error if that is a terminal.
 
-    >>> with ProgressBar(10, show=False) as bar:
+    Args:
+        member_epochs: How many epochs of single members there will be.
+        show: Whether to draw; or, in place of a bar, a function that is told how many are newly done.
+
+    >>> with ProgressBar(10, show=print) as bar:
     ...     bar.advance(10)
+    10
     """
 
-    def __init__(self, member_epochs: int, show: bool = True) -> None:
+    def __init__(self, member_epochs: int, show: bool | Callable[[int], None] = True) -> None:
+        self._tell = show if callable(show) else None
         console = Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -29,7 +36,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             TextColumn("{task.fields[state]}"),
             console=console,
-            disable=not (show and console.is_terminal),
+            disable=not (show is True and console.is_terminal),
             transient=True,
         )
         self._task = self._bar.add_task("training", total=member_epochs, state="")
@@ -46,6 +53,8 @@ class ProgressBar:
 
     def advance(self, member_epochs: int, population: Members | None = None) -> None:
         """So many more epochs of single members are done."""
+        if self._tell is not None:
+            self._tell(member_epochs)
         self._bar.advance(self._task, member_epochs)
         # Looking at the population waits for the device, so it is done rarely, and only when somebody sees it.
         if population is not None and not self._bar.disable and time.monotonic() > self._next_look:

@@ -53,7 +53,7 @@ def train(
     splits: Mapping[str, Split] | Sequence[Split] | None = None,
     device: str = "auto",
     precision: str = "float32",
-    progress: bool = True,
+    progress: bool | Callable[[int], None] = True,
     keep_weights: bool = False,
     metric: str | None = None,
     choose: str = "best",
@@ -73,7 +73,8 @@ def train(
         splits: For a graph of your own: its splits, by name or in a list. Those whose name describes a draw need not be given.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
         precision: ``float32``; ``tf32``, faster on recent GPUs; ``float64``, for checks.
-        progress: Whether to draw a progress bar on a terminal.
+        progress: Whether to draw a progress bar on a terminal; or a function that is told how many epochs of single members are
+            newly done.
         keep_weights: Whether records hold the weights of the chosen epoch, by name, as :class:`sharpen.models.Network` takes them.
             Trials with a ``batching`` give class scores only if their weights are kept.
         metric: What ``val`` and ``test`` are: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; None: the dataset's.

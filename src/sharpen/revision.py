@@ -7,7 +7,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent
+PACKAGE = Path(__file__).parent
 
 
 @cache

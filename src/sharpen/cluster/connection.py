@@ -1,0 +1,177 @@
+"""Reaching a Ray cluster: one that runs already, or one that is started for the time of a call and that nobody else can reach."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sharpen.errors import InputError
+
+HERE = "here"
+
+
+def check_place(on: str) -> None:
+    """Refuses what is neither ``here`` nor ``ray`` nor the address of a Ray cluster.
+
+    >>> check_place("ray://head.example:10001")
+    >>> check_place("spark")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: on is 'spark'; give here (this process), ray, or ray://HOST:PORT
+    """
+    host, _, port = on.removeprefix("ray://").rpartition(":")
+    if on not in (HERE, "ray") and not (on.startswith("ray://") and host and port.isdecimal()):
+        raise InputError(f"on is {on!r}; give here (this process), ray, or ray://HOST:PORT")
+
+
+@contextmanager
+def connected(on: str, say: Callable[[str], None] = lambda line: None) -> Iterator[None]:
+    """Is connected to a Ray cluster for the time of the block.
+
+    A connection that this process has already is used, and left as it is.
+
+    Args:
+        on: ``ray``: the cluster that ``RAY_ADDRESS`` names, else one that is started on this machine, listens on the loopback
+            interface only, asks for a token that nobody else knows, has no dashboard, and ends with the block; or
+            ``ray://HOST:PORT``: the cluster whose client server listens there.
+        say: Is given a line if the cluster is open to anybody who can reach it.
+    """
+    check_place(on)
+    address = on if on != "ray" else os.environ.get("RAY_ADDRESS", "")
+    address = "" if address == "local" else address  # Ray's word for a cluster of one's own
+    with _environment({} if address else _private_variables()):
+        ray = _import_ray()
+        if ray.is_initialized():
+            yield
+            return
+        with _joined(ray, address) if address else _started(ray):
+            if address and os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+                say(
+                    "This Ray cluster asks for no token: whoever reaches it can run code on its machines. "
+                    "RAY_AUTH_MODE=token when it is started mends that."
+                )
+            yield
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(f'--on ray needs the package ray ({error}); pip install "graph-sharpen[ray]"') from error
+    return ray
+
+
+@contextmanager
+def _joined(ray: Any, address: str) -> Iterator[None]:
+    _check_listener(address)
+    for last in (False, True):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what goes wrong is said once, below
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            break
+        except Exception as error:  # Ray raises many kinds, also plain RuntimeError and grpc's own
+            # A client server starts a process of its own for every client, which now and then fails.
+            if last or not address.startswith("ray://"):
+                raise _unreachable(address, str(error).strip() or type(error).__name__) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_listener(address: str) -> None:
+    """Refuses an address at which nobody listens: Ray would try for a minute, and then end the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except OSError as error:
+            raise _unreachable(address, error.strerror or str(error)) from None
+
+
+def _unreachable(address: str, reason: str) -> InputError:
+    return InputError(
+        f"cannot connect to the Ray cluster at {address} ({reason.splitlines()[0]}); is it running, with the same versions of "
+        "ray and Python, and is its token in RAY_AUTH_TOKEN?"
+    )
+
+
+@contextmanager
+def _started(ray: Any) -> Iterator[None]:
+    # Ray opens the folder that it is given to every user of the machine; the one around it stays closed. A short path, because
+    # sockets lie below it, and their paths are limited to about a hundred characters.
+    folder = Path(tempfile.mkdtemp(prefix="sharpen-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
+    try:
+        with _loopback(ray):
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                _temp_dir=str(folder / "ray"),
+            )
+        try:
+            # By Ray's own word, and not by what was asked for: other versions may understand something else by it.
+            addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
+            if not all(ipaddress.ip_address(address).is_loopback for address in addresses):
+                raise InputError(
+                    f"Ray would listen on {addresses[0]}, for other machines too; if that is meant, call ray.init() yourself "
+                    "before, or start a cluster and name it in RAY_ADDRESS"
+                )
+            yield
+        finally:
+            ray.shutdown()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _loopback(ray: Any) -> Iterator[None]:
+    """Has a Ray that was imported before see what :func:`_private_variables` says of interfaces: it reads that on import."""
+    constants = ray._private.ray_constants
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
+def _private_variables() -> dict[str, str]:
+    """Environment variables for a cluster of our own; what the user has set is respected."""
+    # Despite its name, what decides on every system whether Ray uses the loopback interface only. RAY_AUTH_MODE is left to
+    # Ray, which sets it to token for a cluster that it starts, also where it was imported before.
+    variables = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    if "RAY_AUTH_TOKEN" not in os.environ and "RAY_AUTH_TOKEN_PATH" not in os.environ:
+        # In the environment of our own processes, and not in a file, where Ray would put it for all to read.
+        variables["RAY_AUTH_TOKEN"] = _token()
+    return {name: value for name, value in variables.items() if name not in os.environ}
+
+
+@cache
+def _token() -> str:
+    """One for this process: Ray looks at it once."""
+    return secrets.token_hex(32)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """With variables that were not there before; afterwards without them, and without what Ray has added for its own."""
+    ours = {*variables, "RAY_AUTH_MODE"} - os.environ.keys()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
