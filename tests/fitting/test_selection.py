@@ -125,8 +125,18 @@ def test_what_does_not_help_is_said_plainly() -> None:
 
 def test_an_unclear_gain_is_called_that() -> None:
     _, sharpening = verdicts(evidence({GCN: [0], SHARP: [], MLP: list(range(20))}), SHARP)
-    assert "as far as these labels can tell" in sharpening.text
+    assert sharpening.text.startswith(
+        "Sharpening is used, though these labels cannot tell whether it helps: GCN with λ = 0.25 beats"
+    )
     assert not sharpening.clear
+
+
+def test_equals_and_those_behind_are_not_said_to_win() -> None:
+    _, equal = verdicts(evidence({GCN: [0], SHARP: [0], MLP: list(range(20))}), SHARP)
+    assert "GCN with λ = 0.25 does as well as plain GCN on held-out labels" in equal.text
+    _, behind = verdicts(evidence({GCN: [0], SHARP: [0, 1], MLP: list(range(20))}), SHARP)
+    assert "cannot tell" in behind.text
+    assert "GCN with λ = 0.25 is behind plain GCN by 2.5 points" in behind.text
 
 
 def test_temperatures_make_confidence_meet_accuracy() -> None:

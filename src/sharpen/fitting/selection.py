@@ -122,8 +122,20 @@ def _answer(question: str, evidence: Evidence, a: Candidate, b: Candidate, *, he
         low, high = difference.t_interval if helps else (-difference.t_interval[1], -difference.t_interval[0])
         clear = low > 0 or high < 0
         interval = f", 95 % CI [{low:+.1f}, {high:+.1f}]"
-    verb = "helps" if helps else "does not help"
-    opening = f"{subject} {verb}" + ("" if clear else ", as far as these labels can tell" if helps else "")
-    relation = f"beats {loser.name} by {gain:.1f} points" if gain > 0 else f"does no worse than {loser.name}"
+    if not helps:
+        opening = f"{subject} does not help"
+    elif clear and gain > 0:
+        opening = f"{subject} helps"
+    else:
+        opening = f"{subject} is used, though these labels cannot tell whether it helps"
+    gap = round(gain, 9)
+    relation = (
+        f"beats {loser.name} by"
+        if gap > 0
+        else f"is behind {loser.name} by"
+        if gap
+        else f"does as well as {loser.name}"
+    )
+    relation += f" {abs(gap):.1f} points" if gap else ""
     text = f"{opening}: {winner.name} {relation} on held-out labels ({difference.n} nodes{interval})."
     return Verdict(question, helps, clear, text, difference, evidence.folds(a, b))
