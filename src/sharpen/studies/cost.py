@@ -65,6 +65,11 @@ class Costs:
             for row in rows:
                 self._learn(_shape(row), row.epochs, row.seconds, row.members)
 
+    @property
+    def once(self) -> float:
+        """Seconds that a population costs however small it is."""
+        return _FIXED[self.kind][0]
+
     def learn(self, records: Sequence[Record]) -> None:
         """Takes a finished population into account."""
         trial = records[0].trial

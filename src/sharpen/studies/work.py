@@ -124,8 +124,9 @@ class Sizes:
         self._costs, self._max_members = costs, max_members
         # By the formula alone: were it to depend on past records, a study that was interrupted would be divided differently.
         self._formula = Costs(costs.kind, costs.device, costs.precision)
-        # One that took more than half of the time limit would often find too little time left.
-        self._seconds = math.inf if time_limit is None else time_limit / 2 / CAUTION
+        # One that took more than half of the time limit would often find too little time left; one that is cut too small would do
+        # little beside what every population costs.
+        self._seconds = math.inf if time_limit is None else max(8 * costs.once, time_limit / 2 / CAUTION)
 
     def most(self, trial: Trial) -> int:
         """The most trials like this one."""
