@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 DATASETS = (
     "cora", "citeseer", "pubmed", "computer", "photo", "cs", "physics", "wikics", "squirrel", "chameleon", "amazon-ratings",
-    "roman-empire", "minesweeper", "ogbn-arxiv", "digits",
+    "roman-empire", "minesweeper", "ogbn-arxiv", "ogbn-products", "digits",
 )  # fmt: skip
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("float32", "tf32", "float64")
