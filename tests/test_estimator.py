@@ -17,9 +17,11 @@ from torch_geometric.nn.models import SGFormer
 
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
+from sharpen.fitting import population
 from sharpen.fitting.members import Job, Member
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.graph import Graph
+from sharpen.training import memory
 from tests.fitting.camps import two_camps
 
 SMALL = {"hidden": 8, "epochs": 15, "device": "cpu"}
@@ -200,6 +202,22 @@ def test_a_spreading_model_is_saved_whole(spreading: NodeClassifier, tmp_path: P
     assert names[0] == names[1]
 
 
+def test_whether_the_graph_was_cut_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was fitted in batches is predicted in batches later, however much memory there is then: the same bits."""
+    monkeypatch.setattr(memory, "memory_left", lambda device: 1000)
+    classifier = NodeClassifier(model="gcn", lam=0.25, balance=0.0, **SMALL).fit(two_camps())
+    assert any("training in batches" in note for note in classifier.report_["notes"])
+    assert any("known labels are not spread" in note for note in classifier.report_["notes"])
+    before = classifier.predict_proba(two_camps())
+    classifier.save(tmp_path / "m.safetensors")
+    monkeypatch.undo()
+    again, layerwise = NodeClassifier.load(tmp_path / "m.safetensors"), []
+    original = population.layerwise_logits
+    monkeypatch.setattr(population, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
+    assert np.array_equal(again.predict_proba(two_camps()), before)
+    assert layerwise
+
+
 def test_a_module_is_saved_without_its_code(tmp_path: Path) -> None:
     classifier = NodeClassifier(make_sgformer, lam=0.25, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
     assert classifier.report_["chosen"][0]["model"] == "model"
@@ -223,12 +241,12 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(other)
     fitted.save(tmp_path / "model.safetensors")
     damaged = tmp_path / "damaged.safetensors"
-    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-2", "sharpen": "{}"})
+    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-3", "sharpen": "{}"})
     with pytest.raises(InputError, match="header is damaged"):
         NodeClassifier.load(damaged)
     save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
     with pytest.raises(
-        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-2\); fit again"
+        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-3\); fit again"
     ):
         NodeClassifier.load(damaged)
     whole = (tmp_path / "model.safetensors").read_bytes()

@@ -136,8 +136,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             found = search(
                 backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
             )
-            if isinstance(backbone, PopulationBackbone) and backbone.note:
-                notes = [*notes, backbone.note]
+            notes = [*notes, *backbone.notes]
             self._fitted: Fitted = conclude(
                 found,
                 data,
@@ -165,7 +164,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """
         fitted, data = self._checked(), convert(graph)[0]
         known = None if y is None else self._known(y, data.num_nodes)
-        return fitted.probabilities(data, self._backbone(), known)
+        return fitted.probabilities(data, self._backbone(cuts=fitted.cuts), known)
 
     def predict(self, graph: Any, y: Any = None) -> np.ndarray:
         """The most probable class of each node, one of ``classes_``; arguments as for :meth:`predict_proba`."""
@@ -259,7 +258,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y has {len(known)} labels, but the graph has {num_nodes} nodes; give one for each node")
         return known
 
-    def _backbone(self, trainer: Trainer = IN_THIS_PROCESS) -> Backbone:
+    def _backbone(self, trainer: Trainer = IN_THIS_PROCESS, cuts: Mapping[str, str | None] | None = None) -> Backbone:
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
         balanced = self.class_weight == "balanced"
@@ -284,4 +283,5 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             batching=self.batching,
             tell=self.progress or (lambda text: None),
             trainer=trainer,
+            cuts=cuts,
         )

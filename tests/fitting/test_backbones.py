@@ -17,9 +17,10 @@ from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
 from sharpen.fitting.members import Job, Listener
 from sharpen.fitting.modules import ModuleBackbone
-from sharpen.fitting.population import PopulationBackbone
+from sharpen.fitting.population import UNSPREAD, PopulationBackbone
+from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
-from sharpen.training import train
+from sharpen.training import memory, train
 from sharpen.trial import Record, Trial
 
 SETTINGS = {
@@ -80,6 +81,38 @@ def test_a_graph_is_cut_by_what_those_who_train_have_free_and_not_by_what_is_fre
     known[members[0].test] = -1
     opinions = Listener(camps).opinions(logits, members[0].candidate.spread, known)
     assert opinions[:, members[0].test] == pytest.approx(members[0].opinions, abs=1e-5)
+
+
+def test_labels_are_not_spread_over_a_graph_in_batches(camps: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spreading, "similar", property(lambda self: pytest.fail("work on the whole graph")))
+    said: list[str] = []
+    backbone = PopulationBackbone(SETTINGS, "cpu", batching="clusters-4-2", tell=said.append)
+    members = backbone.train(camps, jobs(camps, Candidate("gcn"), Candidate("mlp")))
+    assert [member.candidate.spread for member in members] == [False] * 4
+    assert said == backbone.notes == ["training in batches, clusters-4-2", UNSPREAD]
+
+
+def test_whether_a_graph_is_cut_is_decided_once(camps: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory may come free or run out between two candidates; they are trained alike all the same."""
+    trained: list[Trial] = []
+
+    def train_here(graph: Graph, trials: list[Trial], **options: Any) -> list[Record]:
+        trained.extend(trials)
+        return train(graph, trials, **options)
+
+    backbone = PopulationBackbone(SETTINGS, "cpu", trainer=Trainer(train_here, memory_left=None))
+    for left in (1000, 10**12):
+        monkeypatch.setattr(memory, "memory_left", lambda device, left=left: left)
+        members = backbone.train(camps, jobs(camps, Candidate("gcn")))
+        assert [member.candidate.spread for member in members] == [False, False]
+    assert {trial.batching for trial in trained} == {backbone.cuts["gcn"]} != {None}
+    assert len(backbone.notes) == 2
+    # Predictions are the same to rounding, whether the graph is cut for them or not.
+    one, other = (
+        next(PopulationBackbone(SETTINGS, "cpu", cuts=cuts).logits(camps, "gcn", 2, [members[0].weights]))
+        for cuts in ({}, backbone.cuts)
+    )
+    assert one == pytest.approx(other, abs=1e-5)
 
 
 @pytest.mark.parametrize("factory", [polynormer, polynormer_global, sgformer])

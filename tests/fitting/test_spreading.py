@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
 from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.fitted import identify
 from sharpen.fitting.members import LEAST, Job, Listener
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
+from sharpen.large.stored import StoredGraph, store_graph
 from sharpen.splits import Split
 from tests.fitting.camps import two_camps
 
@@ -86,6 +90,56 @@ def test_equal_features_leave_the_weights_as_they_are() -> None:
     graph = Graph(x=np.ones((4, 1)), edge_index=[[0, 1, 2], [1, 2, 3]], edge_weight=[1, 2, 4])
     a = graph.adjacency.to_scipy().toarray()
     assert Spreading(graph).similar.toarray() == pytest.approx(a / a.sum(1, keepdims=True))
+
+
+def test_spreading_holds_one_float32_for_an_entry_and_the_graphs_own_arrays() -> None:
+    camps = weighted_camps()
+    similar = Spreading(camps).similar
+    assert similar.data.dtype == np.float32
+    assert np.shares_memory(similar.indices, camps.adjacency.col.numpy())
+    assert np.shares_memory(similar.indptr, camps.adjacency.rowptr.numpy())
+
+
+@pytest.mark.parametrize("name", ["camps", "hub"])
+def test_fifty_steps_in_float32_are_those_in_float64(name: str) -> None:
+    """A dense product in float64 is the oracle; the hub's row, of thousands of entries, is longer than one block."""
+    rng = np.random.default_rng(0)
+    hub = Graph(x=rng.normal(size=(5000, 3)), edge_index=np.stack([np.zeros(4999, dtype=int), np.arange(1, 5000)]))
+    graph = two_camps() if name == "camps" else hub
+    node = np.arange(graph.num_nodes)
+    known = np.where((node > 0) & (node < 17), node % 2, -1)  # the hub is not among them
+    a = graph.adjacency.to_scipy().astype(float).tocoo()
+    x = graph.x.numpy().astype(float)
+    distance = ((x[a.row] - x[a.col]) ** 2).sum(1)
+    s = scipy.sparse.coo_array(
+        (a.data * np.exp(-distance / np.median(distance[a.row != a.col])), (a.row, a.col))
+    ).tocsr()
+    s = scipy.sparse.diags_array(1 / s.sum(1)) @ s
+    r = np.zeros((graph.num_nodes, 2))
+    for _ in range(50):
+        r[known >= 0] = np.eye(2)[known[known >= 0]]
+        r = 0.99 * (s @ r)
+    even = r / np.sqrt(r[known < 0].sum(0))  # as many labels of each class
+    expected = even / even.sum(1, keepdims=True) * r.sum(1, keepdims=True) + (1 - r.sum(1, keepdims=True)) / 2
+    assert Spreading(graph).spread(known, 2) == pytest.approx(np.log(expected), abs=1e-5)
+
+
+def test_a_graph_is_recognised_without_its_edges_being_listed(tmp_path: Path) -> None:
+    class Unlisted(StoredGraph):
+        @property
+        def edge_index(self) -> torch.Tensor:
+            raise AssertionError("all edges, int64, in memory")
+
+    for graph in (two_camps(), weighted_camps()):
+        place = tmp_path / str(graph.edge_weight is None)
+        store_graph(graph, place)
+        assert identify(Unlisted(place)) == identify(graph)
+        assert identify(dataclasses.replace(graph, x=graph.x.to_sparse_csr())) == identify(graph)
+        assert identify(dataclasses.replace(graph, y=None)) == identify(graph)
+        assert identify(dataclasses.replace(graph, x=graph.x + 1)) != identify(graph)
+        fewer = dataclasses.replace(graph, edge_index=graph.edge_index[:, 1:], edge_weight=None)
+        assert identify(fewer) != identify(graph)
+    assert identify(two_camps()) != identify(weighted_camps())
 
 
 def test_a_member_is_judged_without_the_labels_it_is_judged_by() -> None:

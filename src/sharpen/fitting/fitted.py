@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from scipy import stats
 from scipy.special import softmax
 
@@ -26,7 +28,10 @@ from sharpen.fitting.folds import all_labels, deal
 from sharpen.fitting.members import Backbone, Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
+from sharpen.fitting.spreading import features_of
 from sharpen.graph import Graph
+
+_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class Fitted:
         graph_id: What that graph is recognised by.
         num_features, num_classes: What it takes and gives.
         report: Scores, verdicts and notes, ready for JSON.
+        cuts: How the graph was taken in batches for each model (:class:`sharpen.fitting.population.PopulationBackbone`).
         curves: Traces of the members of the best candidate (``chosen``) and of its plain twin (``plain``); not saved.
     """
 
@@ -91,6 +97,7 @@ class Fitted:
     num_features: int
     num_classes: int
     report: dict[str, Any] = field(repr=False)
+    cuts: dict[str, str | None] = field(default_factory=dict, repr=False)
     curves: dict[str, list[Mapping[str, np.ndarray]]] = field(default_factory=dict, repr=False)
 
     def probabilities(self, graph: Graph, backbone: Backbone, known: np.ndarray | None = None) -> np.ndarray:
@@ -117,13 +124,30 @@ class Fitted:
 
 
 def identify(graph: Graph) -> str:
-    """What stands for a graph apart from its labels.
+    """What stands for a graph apart from its labels: its features, and the pattern along which messages travel.
 
     >>> graph = Graph(x=np.eye(2), edge_index=[[0], [1]], y=[0, 1])
     >>> identify(graph) == identify(Graph(x=np.eye(2), edge_index=[[0], [1]]))
     True
     """
-    return Graph(graph.x, graph.edge_index, edge_weight=graph.edge_weight).fingerprint
+    adjacency, x = graph.adjacency, features_of(graph)
+    digest = hashlib.sha256()
+
+    def add(values: np.ndarray, dtype: str) -> None:
+        contiguous: Any = np.ascontiguousarray(values, dtype=dtype)  # one byte order; no copy where it is that already
+        digest.update(contiguous)
+
+    add(np.array([graph.num_nodes, graph.num_features, adjacency.nnz]), "<i8")
+    for start in range(0, graph.num_nodes, _ROWS):  # in blocks, so that a large graph is not held twice
+        block = scipy.sparse.csr_array(x[start : start + _ROWS])  # the same for dense and sparse features
+        add(block.indptr, "<i8")
+        add(block.indices, "<i8")
+        add(block.data, "<f4")
+    add(adjacency.rowptr.numpy(), "<i4")
+    add(adjacency.col.numpy(), "<i4")
+    if adjacency.weight is not None:
+        add(adjacency.weight.numpy(), "<f8")
+    return digest.hexdigest()
 
 
 def votes(
@@ -179,7 +203,9 @@ def conclude(
         which: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
         for which, candidate in (("chosen", chosen[0]), ("plain", chosen[0].plain))
     }
-    return Fitted(jury, without_labels, known, name, graph.num_features, graph.num_classes, report, curves)
+    return Fitted(
+        jury, without_labels, known, name, graph.num_features, graph.num_classes, report, dict(backbone.cuts), curves
+    )
 
 
 def _jury(

@@ -90,6 +90,8 @@ class Listener:
         weights: dict[str, np.ndarray],
         ok: bool,
         traces: Mapping[str, np.ndarray] | None = None,
+        *,
+        spread: bool = True,
     ) -> list[Member]:
         """The member that a job gave, alone and with spread labels beside it.
 
@@ -97,29 +99,37 @@ class Listener:
             job: What was trained; the labels of its training nodes are spread, no other is read.
             logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
             weights, ok, traces: As for :class:`Member`.
+            spread: Whether labels are spread; otherwise it is judged alone, and no work is done on the whole graph.
         """
         train, test, y = job.split.train.numpy(), job.split.test.numpy(), self.graph.y.numpy()
         known = np.full(len(y), -1)
         known[train] = y[train]
         return [
             Member(
-                replace(job.candidate, spread=spread),
+                replace(job.candidate, spread=asked),
                 test,
-                self.opinions(logits, spread, known, test),
+                self.opinions(logits, asked, known, test),
                 weights,
                 ok,
                 job.round_number,
                 traces or {},
             )
-            for spread in (False, True)
+            for asked in ((False, True) if spread else (False,))
         ]
 
 
 class Backbone(Protocol):
-    """What can train members and predict with their weights: a population of the built-in models, or a module."""
+    """What can train members and predict with their weights: a population of the built-in models, or a module.
+
+    ``cuts`` says how the graph is taken in batches for each model, None for not at all, and ``notes`` what the user should know
+    of it; both are empty where it never is.
+    """
+
+    cuts: dict[str, str | None]
+    notes: list[str]
 
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: alone, and with spread labels beside it."""
+        """The members of each job, in the same order: alone and, where labels are spread, with them beside it."""
         ...
 
     def logits(

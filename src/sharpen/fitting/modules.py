@@ -43,6 +43,8 @@ class ModuleBackbone:
         self, model: nn.Module | Factory, settings: Mapping[str, Any], device: str = "auto", balanced: bool = False
     ) -> None:
         self.model, self.settings, self.device, self.balanced = model, dict(settings), device, balanced
+        self.cuts: dict[str, str | None] = {}
+        self.notes: list[str] = []
 
     def build(self, num_features: int, num_classes: int, seed: int) -> nn.Module:
         """A new module with weights of its own; no other random state is touched."""

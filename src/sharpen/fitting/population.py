@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from sharpen.trial import Trial
 _CHUNK_BYTES = 64 * 2**20
 # Class scores of all nodes, of runs in batches that are judged together.
 _SCORES_BYTES = 2**30
+UNSPREAD = "known labels are not spread over a graph that a GCN takes in batches: that would be work on the whole of it at once"
 
 
 class PopulationBackbone:
@@ -38,6 +39,10 @@ class PopulationBackbone:
         batching: As for :func:`sharpen.training.memory.choose_batching`.
         tell: Is told, once, if the graph is taken in batches.
         trainer: Who trains: this process, or a cluster (:func:`sharpen.cluster.pool.trainer_on`).
+        cuts: How the graph of the fit was taken in batches for each model, None for not at all; what is missing is decided when
+            it is first needed, and then stays.
+
+    After training, ``notes`` says what came of it.
     """
 
     def __init__(
@@ -49,9 +54,12 @@ class PopulationBackbone:
         batching: str = "auto",
         tell: Callable[[str], None] = lambda text: None,
         trainer: Trainer = IN_THIS_PROCESS,
+        cuts: Mapping[str, str | None] | None = None,
     ) -> None:
         self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
-        self.batching, self._tell, self.note, self._trainer = batching, tell, "", trainer
+        self.batching, self._tell, self._trainer = batching, tell, trainer
+        self.cuts, self.notes = dict(cuts or {}), list[str]()
+        self._spreads: bool | None = None
 
     def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
         shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
@@ -61,24 +69,40 @@ class PopulationBackbone:
         """How the graph is taken in batches for this network, if it is, and a sentence about it."""
         return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32, left=left)
 
+    def _decide(self, graph: Graph, models: Iterable[str]) -> bool:
+        """How the graph is taken in batches for each model, and whether labels are spread over it; once for all that is trained
+        here, so that candidates do not differ in what memory happened to be free."""
+        left = self._trainer.memory_left
+        for model in models:
+            if model not in self.cuts:
+                self.cuts[model], note = self._cut(graph, self._network(graph, model, graph.num_classes), left)
+                if note and set(self.notes) <= {UNSPREAD}:  # of several models, the first says enough
+                    self._note(note)
+        if self._spreads is None:
+            gcn = self._network(graph, "gcn", graph.num_classes)
+            self._spreads = (self.cuts["gcn"] if "gcn" in self.cuts else self._cut(graph, gcn, left)[0]) is None
+            if not self._spreads:
+                self._note(UNSPREAD)
+        return self._spreads
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self._tell(text)
+
     def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: alone, and with spread labels beside it."""
-        cut: dict[str, str | None] = {}
-        for model in dict.fromkeys(job.candidate.model for job in jobs):
-            cut[model], note = self._cut(
-                graph, self._network(graph, model, graph.num_classes), self._trainer.memory_left
-            )
-            if note and not self.note:
-                self.note = note
-                self._tell(note)
+        """Two members for each job, in the same order: alone, and with spread labels beside it; only the first of them where
+        the graph is so large that even a GCN, which needs about as much as spreading, is trained in batches."""
+        models = dict.fromkeys(job.candidate.model for job in jobs)
+        spread = self._decide(graph, models)
         # Class scores of a large graph are judged as they come, a few runs at a time, and not kept.
-        size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if any(cut.values()) else len(jobs)
+        in_batches = any(self.cuts[model] for model in models)
+        size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if in_batches else len(jobs)
         listener, members = Listener(graph), list[Member]()
         for first in range(0, len(jobs), size):
-            members += self._train(listener, jobs[first : first + size], cut)
+            members += self._train(listener, jobs[first : first + size], spread)
         return members
 
-    def _train(self, listener: Listener, jobs: Sequence[Job], cut: Mapping[str, str | None]) -> list[Member]:
+    def _train(self, listener: Listener, jobs: Sequence[Job], spread: bool) -> list[Member]:
         graph = listener.graph
         splits = {job.split.name: job.split for job in jobs}
         trials = [
@@ -88,7 +112,7 @@ class PopulationBackbone:
                 balance=job.candidate.balance,
                 split=job.split.name,
                 seed=job.seed,
-                batching=cut[job.candidate.model],
+                batching=self.cuts[job.candidate.model],
                 **self.settings,
             )
             for job in jobs
@@ -108,7 +132,7 @@ class PopulationBackbone:
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
             ok = record.status == "ok"
-            members += listener.judged(job, record.logits, record.weights, ok, record.traces)
+            members += listener.judged(job, record.logits, record.weights, ok, record.traces, spread=spread)
         return members
 
     def logits(
@@ -116,7 +140,9 @@ class PopulationBackbone:
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights of one model, in the same order."""
         network = self._network(graph, model, num_classes)
-        cut, _ = self._cut(graph, network, None)  # predictions are made here, whoever trained
+        # As in the fit; but predictions are made here, whoever trained, and what fitted there may not fit here. The evaluation
+        # layer by layer is exact: its scores are those of the whole graph at once, up to rounding.
+        cut = self.cuts.get(model) or self._cut(graph, network, None)[0]
         where = resolve_device(self.device)
         size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * int(self.settings["hidden"])))
         with arithmetic("float32", where) as dtype, torch.no_grad():

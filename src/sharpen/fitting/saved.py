@@ -17,7 +17,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-2"
+FORMAT = "sharpen-3"
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -42,6 +42,7 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
         "num_features": fitted.num_features,
         "num_classes": fitted.num_classes,
         "report": fitted.report,
+        "cuts": fitted.cuts,
     }
     text = json.dumps({"fitted": own, **header}, ensure_ascii=False, allow_nan=False)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -88,6 +89,7 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
             own["num_features"],
             own["num_classes"],
             own["report"],
+            own["cuts"],
         )
     except (KeyError, TypeError, ValueError, IndexError, StopIteration, AttributeError) as error:
         raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None

@@ -17,6 +17,7 @@ nothing, so labels that are held out can judge it like any model.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -45,13 +46,21 @@ class Spreading:
     @cached_property
     def similar(self) -> Any:
         """Every row a mean over neighbours, the node itself among them: by the weights of the edges if there are any, and by how
-        similar features are."""
-        matrix = self._graph.adjacency.to_scipy().astype(np.float64)
-        distance = _squared_distances(self._graph, matrix)
-        along_edges = distance[distance > 0]  # to others; the node itself is at distance 0
-        if along_edges.size:
-            matrix.data *= np.exp(-distance / np.median(along_edges))
-        return scipy.sparse.csr_array(scipy.sparse.diags_array(1 / matrix.sum(axis=1)) @ matrix)
+        similar features are; float32, with the places of the entries in the arrays of the graph's own adjacency."""
+        adjacency, total = self._graph.adjacency, np.zeros(self._graph.num_nodes)
+        rowptr, col = adjacency.rowptr.numpy(), adjacency.col.numpy()
+        value = _squared_distances(self._graph, rowptr, col)
+        along_edges = value[value > 0]  # to others; the node itself is at distance 0
+        typical = float(np.median(along_edges)) if along_edges.size else 1.0
+        del along_edges
+        for part, row in _blocks(rowptr):
+            similar = np.exp(-value[part].astype(np.float64) / typical)
+            value[part] = similar if adjacency.weight is None else similar * adjacency.weight[part].numpy()
+            np.add.at(total, row, value[part])
+        for part, row in _blocks(rowptr):
+            value[part] /= total[row]
+        parts: Any = (value, col, rowptr)
+        return scipy.sparse.csr_array(parts, shape=(len(total), len(total)))
 
     def spread(self, known: np.ndarray, num_classes: int) -> np.ndarray:
         """The logarithm of the probabilities that known labels alone give, [N, C]; all classes alike where none arrives.
@@ -62,13 +71,16 @@ class Spreading:
             known: The class of each node, −1 where it is not to be used.
             num_classes: How many there are.
         """
-        held, arrived = np.flatnonzero(known >= 0), np.zeros((len(known), num_classes))
-        labels = np.eye(num_classes)[known[held]]
+        held, arrived = np.flatnonzero(known >= 0), np.zeros((len(known), num_classes), dtype=np.float32)
+        labels = np.eye(num_classes, dtype=np.float32)[known[held]]
         for _ in range(STEPS if len(held) else 0):
             arrived[held] = labels
-            arrived = LISTENS * (self.similar @ arrived)
-        reached = arrived.sum(axis=1, keepdims=True)
-        evened = arrived * _evened(arrived[known < 0].sum(axis=0), labels.sum(axis=0))
+            arrived = self.similar @ arrived
+            arrived *= LISTENS
+        reached = arrived.sum(axis=1, keepdims=True, dtype=np.float64)
+        evened = arrived * _evened(
+            arrived.sum(axis=0, where=(known < 0)[:, None], dtype=np.float64), labels.sum(axis=0)
+        )
         total = evened.sum(axis=1, keepdims=True)
         evened *= np.divide(reached, total, out=np.zeros_like(total), where=total > 0)
         return np.asarray(np.log(evened + (1 - reached) / num_classes))
@@ -83,19 +95,30 @@ def _evened(arrived: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.divide(wanted, found, out=np.ones(len(labels)), where=found > 0) ** EVENED
 
 
-def _squared_distances(graph: Graph, matrix: Any) -> np.ndarray:
-    """Between the features of the two ends of every entry, in the order of the entries."""
-    x: Any = graph.x.numpy() if not graph.is_sparse else _to_scipy(graph)
-    row, col = np.repeat(np.arange(graph.num_nodes), np.diff(matrix.indptr)), matrix.indices
-    out = np.empty(len(col))
-    for start in range(0, len(col), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        gap = x[row[part]] - x[col[part]]
+def _blocks(rowptr: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """All entries, some at a time, and the row of each: so that nothing but a value is held for every entry of a large graph."""
+    for start in range(0, int(rowptr[-1]), _CHUNK):
+        stop = min(start + _CHUNK, int(rowptr[-1]))
+        yield slice(start, stop), np.searchsorted(rowptr, np.arange(start, stop), side="right") - 1
+
+
+def _squared_distances(graph: Graph, rowptr: np.ndarray, col: np.ndarray) -> np.ndarray:
+    """Between the features of the two ends of every entry, in the order of the entries; float32."""
+    x, out = features_of(graph), np.empty(len(col), dtype=np.float32)
+    for part, row in _blocks(rowptr):
+        gap = x[row] - x[col[part]]
         out[part] = (gap.multiply(gap) if graph.is_sparse else np.square(gap, dtype=np.float64)).sum(axis=1)
     return out
 
 
-def _to_scipy(graph: Graph) -> Any:
+def features_of(graph: Graph) -> Any:
+    """The features as NumPy or SciPy holds them, not copied.
+
+    >>> features_of(Graph(x=np.eye(2), edge_index=[[0], [1]])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     x = graph.x
+    if not graph.is_sparse:
+        return x.numpy()
     parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
     return scipy.sparse.csr_array(parts, shape=(x.shape[0], x.shape[1]))
