@@ -6,7 +6,7 @@ is free of that: its spread, and not the spread of the scores, says how sure a g
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -180,6 +180,29 @@ def paired_difference(
         ties=int((d == 0).sum()),
         losses=int((d < 0).sum()),
         note=note,
+    )
+
+
+def widened(difference: PairedDifference, factor: float) -> PairedDifference:
+    """The same for pairs that are not independent: standard error and t-interval wider by a factor, p by the t-test with it.
+
+    What takes the pairs for independent and knows no factor, the bootstrap and the signed-rank test, is left out.
+
+    >>> d = widened(paired_difference([85.1, 84.0, 86.2, 85.5], [84.6, 83.8, 85.3, 85.6]), 2)
+    >>> f"{d.difference:+.3f} in [{d.t_interval[0]:+.3f}, {d.t_interval[1]:+.3f}], p = {d.t_p:.3f}"
+    '+0.375 in [-0.985, +1.735], p = 0.445'
+    """
+    if difference.standard_error is None or difference.t_interval is None:
+        return replace(difference, wilcoxon_p=None)
+    error, (low, high) = factor * difference.standard_error, difference.t_interval
+    middle, half = difference.difference, factor * (high - low) / 2
+    return replace(
+        difference,
+        standard_error=error,
+        t_interval=(middle - half, middle + half),
+        t_p=_t_p(middle, error, difference.n - 1),
+        bootstrap_interval=None,
+        wilcoxon_p=None,
     )
 
 

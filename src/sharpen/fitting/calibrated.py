@@ -6,13 +6,17 @@ question never met.
 
 For the account, the labeled nodes are dealt into five groups; for each group, candidates are chosen and weights and temperatures
 fitted on the other four. So a label is judged by members that have not learnt from it, and its own hit or miss counts neither in
-the choice of candidates nor in what is fitted. Three things keep the account from being exact:
+the choice of candidates nor in what is fitted, but for the last of these. Four things keep the account from being exact:
 
 - Which candidates were trained for more than one round was decided by all labels. It flatters, a little.
 - The predictions for the other four groups, by which candidates are chosen, come from members that have learnt from labels of
   the group. That ties the choice to them, weakly, in no certain direction.
 - What is judged has learnt from four fifths of the labels and votes with one member of each round; what is delivered has seen all
   labels and votes with all. It is too modest, the more so the fewer labels there are.
+- Where labels are spread, the hits of the other four groups, by which candidates are chosen, were counted with two weights (the
+  model's and the spread labels') that are fitted across all groups: of the group itself each label has a small part in two numbers.
+  They are fitted once for all choices, since to fit them anew for each group would take five times as long. What the group is
+  then judged by has weights from the other four groups alone.
 
 And like any number from labels, it holds for nodes like the labeled ones.
 """

@@ -103,32 +103,24 @@ class Evidence:
         counted = ~np.isnan(hits) if keep is None else ~np.isnan(hits) & keep
         return float(np.average(hits[counted], weights=self.weight[counted])) if counted.any() else 0.0
 
-    def difference(self, a: Candidate, b: Candidate) -> PairedDifference:
-        """Candidate a against b in percentage points, paired on the labeled nodes that both were held out on."""
-        both = ~np.isnan(self._hits[a]) & ~np.isnan(self._hits[b])
+    def hits(self, candidate: Candidate) -> np.ndarray:
+        """How often a candidate got each labeled node right while it was held out; NaN for nodes that never were."""
+        return self._hits[candidate]
+
+    def difference(self, a: np.ndarray, b: np.ndarray) -> PairedDifference:
+        """Hits a against b in percentage points, paired on the labeled nodes that both are known of."""
+        both = ~np.isnan(a) & ~np.isnan(b)
         # Weights that average to one keep the mean difference the difference of the two scores.
         weight = 100 * self.weight[both] / self.weight[both].mean()
-        return paired_difference(weight * self._hits[a][both], weight * self._hits[b][both])
+        return paired_difference(weight * a[both], weight * b[both], resamples=0)
 
-    def folds(self, a: Candidate, b: Candidate) -> list[dict[str, float]]:
-        """The same fold by fold: how many held-out labels, and the share in percent that each got right on them."""
-        others = self._by_fold(b)
-        return [
-            {"round": fold[0], "nodes": nodes, "a": percent, "b": others[fold][1]}
-            for fold, (nodes, percent) in self._by_fold(a).items()
-            if fold in others
-        ]
-
-    def _by_fold(self, candidate: Candidate) -> dict[tuple[int, bytes], tuple[int, float]]:
-        """How many labels each fold holds out, and the share in percent that was got right; by round and held-out nodes."""
-        found, start = {}, 0
-        sound = [member for member in self.members[candidate] if member.ok]
-        hits = self._judge(sound) if sound else np.empty(0)
-        for member in sound:
-            nodes = len(member.test)
-            percent = 100 * float(np.average(hits[start : start + nodes], weights=self.weight[self.rows(member.test)]))
-            found[member.round_number, member.test.tobytes()] = nodes, percent
-            start += nodes
+    def by_group(self, a: np.ndarray, b: np.ndarray, groups: Sequence[np.ndarray]) -> list[dict[str, float]]:
+        """The same group by group: how many labels, and the share in percent that was got right."""
+        both, found = ~np.isnan(a) & ~np.isnan(b), []
+        for rows in (group[both[group]] for group in groups):
+            if len(rows):
+                one, other = (100 * float(np.average(hits[rows], weights=self.weight[rows])) for hits in (a, b))
+                found.append({"nodes": len(rows), "a": one, "b": other})
         return found
 
     def weights(self, candidate: Candidate, keep: np.ndarray | None = None) -> np.ndarray:

@@ -278,7 +278,7 @@ def _report(
         without = cross_fit(evidence, groups, ensemble=ensemble, among=lambda c: not c.uses_graph)
         baselines["without the graph"] = _account(without, evidence)
     count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
-    answers = verdicts(evidence, chosen[0])
+    answers = verdicts(evidence, chosen[0], groups)
     return {
         "chosen": [
             asdict(c)

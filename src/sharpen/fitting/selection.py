@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.evaluation.paired import PairedDifference
+from sharpen.evaluation.paired import PairedDifference, widened
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 
@@ -81,8 +83,8 @@ class Verdict:
         helps: Whether what is used has it.
         clear: Whether the 95 % interval of the difference excludes zero.
         text: The answer as a sentence.
-        difference: The best candidate with it against the best without, in percentage points.
-        folds: The same fold by fold, from :meth:`sharpen.fitting.evidence.Evidence.folds`.
+        difference: The best with it against the best without, in percentage points; see :func:`verdicts`.
+        groups: The same group by group of labels, from :meth:`sharpen.fitting.evidence.Evidence.by_group`.
     """
 
     question: str
@@ -90,32 +92,56 @@ class Verdict:
     clear: bool
     text: str
     difference: PairedDifference
-    folds: list[dict[str, float]] = field(default_factory=list, repr=False)
+    groups: list[dict[str, float]] = field(default_factory=list, repr=False)
 
 
-def verdicts(evidence: Evidence, best: Candidate) -> list[Verdict]:
-    """Whether the graph helps, and whether sharpening does, as far as candidates were tried that tell."""
-    # Those that were trained as often as the best: one lucky round is no match for the mean of several.
-    peers = [c for c in evidence.sound if len(evidence.members[c]) >= len(evidence.members[best])]
+def verdicts(evidence: Evidence, best: Candidate, groups: Sequence[np.ndarray]) -> list[Verdict]:
+    """Whether the graph helps, and whether sharpening does, as far as candidates were tried that tell.
 
-    def strongest(among: Callable[[Candidate], bool]) -> Candidate | None:
-        pool = [c for c in peers if among(c)] or [c for c in evidence.sound if among(c)]
-        return max(pool, key=lambda c: (round(evidence.score(c), 9), -c.lam - c.balance), default=None)
+    The best of many is the best by luck too, on the labels that made it so. Both sides are therefore chosen on all groups but
+    one, the best with it and the best without, and compared on that one; for each group in turn. The choices for two groups
+    share most of their labels, so that what they gain is not independent: where there is a choice, the interval is wider by the
+    factor of Nadeau and Bengio (*Inference for the Generalization Error*, 2003), for five groups one and a half. Where nothing
+    helps, that finds help in fewer than 5 of 100 searches, of a few variants or of 64.
 
+    Args:
+        evidence: Of all members.
+        best: What is used.
+        groups: Rows of labeled nodes, each at most once.
+    """
+    questions: dict[str, Callable[[Candidate], bool]] = {
+        "graph": lambda candidate: candidate.uses_graph,
+        "sharpening": lambda candidate: candidate.sharpens,
+    }
     answers = []
-    other = strongest(lambda c: c.uses_graph != best.uses_graph)
-    if other is not None:
-        with_graph, without = (best, other) if best.uses_graph else (other, best)
-        answers.append(_answer("graph", evidence, with_graph, without, helps=best.uses_graph))
-    sharp = best if best.sharpens else strongest(lambda c: c.sharpens and c.model == best.model)
-    if sharp is not None and best.plain in evidence.sound:
-        answers.append(_answer("sharpening", evidence, sharp, best.plain, helps=best.sharpens))
+    for question, has in questions.items():
+        count = Counter(has(candidate) for candidate in evidence.sound)
+        if len(count) == 2:
+            a, b = (_judged_apart(evidence, groups, partial(_is, has, wanted)) for wanted in (True, False))
+            difference = evidence.difference(a, b)
+            if max(count.values()) > 1:
+                difference = widened(difference, float(np.sqrt(1 + len(groups) / (len(groups) - 1))))
+            answers.append(_answer(question, difference, evidence.by_group(a, b, groups), helps=has(best)))
     return answers
 
 
-def _answer(question: str, evidence: Evidence, a: Candidate, b: Candidate, *, helps: bool) -> Verdict:
-    difference = evidence.difference(a, b)
-    winner, loser, gain = (a, b, difference.difference) if helps else (b, a, -difference.difference)
+def _is(has: Callable[[Candidate], bool], wanted: bool, candidate: Candidate) -> bool:
+    return has(candidate) == wanted
+
+
+def _judged_apart(evidence: Evidence, groups: Sequence[np.ndarray], among: Callable[[Candidate], bool]) -> np.ndarray:
+    """How often each labeled node was got right by the best of the candidates, as all groups but its own would choose it."""
+    hits = np.full(len(evidence.y), np.nan)
+    for group in groups:
+        keep = np.ones(len(hits), dtype=bool)
+        keep[group] = False
+        (best,) = choose(evidence, ensemble=False, keep=keep, among=among)
+        hits[group] = evidence.hits(best)[group]
+    return hits
+
+
+def _answer(question: str, difference: PairedDifference, groups: list[dict[str, float]], *, helps: bool) -> Verdict:
+    gain = difference.difference if helps else -difference.difference
     subject = "The graph" if question == "graph" else "Sharpening"
     interval, clear = "", False
     if difference.t_interval is not None:
@@ -128,14 +154,14 @@ def _answer(question: str, evidence: Evidence, a: Candidate, b: Candidate, *, he
         opening = f"{subject} helps"
     else:
         opening = f"{subject} is used, though these labels cannot tell whether it helps"
+    winner, loser = ("with", "without") if helps else ("without", "with")
     gap = round(gain, 9)
     relation = (
-        f"beats {loser.name} by"
-        if gap > 0
-        else f"is behind {loser.name} by"
-        if gap
-        else f"does as well as {loser.name}"
+        f"beats the best {loser} by" if gap > 0 else f"is behind the best {loser} by" if gap else "does as well as"
     )
-    relation += f" {abs(gap):.1f} points" if gap else ""
-    text = f"{opening}: {winner.name} {relation} on held-out labels ({difference.n} nodes{interval})."
-    return Verdict(question, helps, clear, text, difference, evidence.folds(a, b))
+    relation += f" {abs(gap):.1f} points" if gap else f" the best {loser}"
+    text = (
+        f"{opening}: the best {winner} it {relation} on held-out labels that had no part in choosing the two "
+        f"({difference.n} nodes{interval})."
+    )
+    return Verdict(question, helps, clear, text, difference, groups)

@@ -56,7 +56,7 @@ class Spreading:
         for part, row in _blocks(rowptr):
             similar = np.exp(-value[part].astype(np.float64) / typical)
             value[part] = similar if adjacency.weight is None else similar * adjacency.weight[part].numpy()
-            np.add.at(total, row, value[part])
+            total[row[0] : row[-1] + 1] += np.bincount(row - row[0], value[part])
         for part, row in _blocks(rowptr):
             value[part] /= total[row]
         parts: Any = (value, col, rowptr)
@@ -99,7 +99,9 @@ def _blocks(rowptr: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """All entries, some at a time, and the row of each: so that nothing but a value is held for every entry of a large graph."""
     for start in range(0, int(rowptr[-1]), _CHUNK):
         stop = min(start + _CHUNK, int(rowptr[-1]))
-        yield slice(start, stop), np.searchsorted(rowptr, np.arange(start, stop), side="right") - 1
+        first, last = np.searchsorted(rowptr, start, side="right") - 1, np.searchsorted(rowptr, stop, side="left")
+        count = np.diff(np.clip(rowptr[first : last + 1], start, stop))
+        yield slice(start, stop), np.repeat(np.arange(first, last), count)
 
 
 def _squared_distances(graph: Graph, rowptr: np.ndarray, col: np.ndarray) -> np.ndarray:

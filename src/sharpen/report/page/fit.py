@@ -122,19 +122,19 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     rows = []
     for answer in summary["verdicts"]:
-        d, folds = answer["difference"], answer["folds"]
+        d, groups = answer["difference"], answer["groups"]
         interval = "" if d["t_interval"] is None else " [{:+.1f}, {:+.1f}]".format(*d["t_interval"])
         rows.append(
             {
                 "name": _QUESTIONS[answer["question"]],
                 "text": f"{d['difference']:+.1f}{interval}, {d['n']} labels".replace("-", "−"),
-                "values": rounded((fold["a"] - fold["b"] for fold in folds), 4),
+                "values": rounded((group["a"] - group["b"] for group in groups), 4),
                 "notes": [
                     [
-                        f"fold of {fold['nodes']} held-out labels",
-                        f"without {fold['b']:.1f} %, with {fold['a']:.1f} %",
+                        f"group of {group['nodes']} held-out labels",
+                        f"without {group['b']:.1f} %, with {group['a']:.1f} %",
                     ]
-                    for fold in folds
+                    for group in groups
                 ],
                 "mean": d["difference"],
                 "low": None if d["t_interval"] is None else d["t_interval"][0],
@@ -144,7 +144,10 @@ def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     if not rows:
         return None
     chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of held-out score", "wide": True}
-    text = "What it adds to the best model without it. A dot is one fold; the diamond and its 95 % interval are over all labels."
+    text = (
+        "What the best model with it adds to the best without, both chosen on other labels. A dot is one group of labels; the "
+        "diamond and its 95 % interval are over all."
+    )
     return section("What helped", chart, text=text, half=True)
 
 
