@@ -22,7 +22,7 @@ from sharpen.fitting.labels import as_graph, convert, encode_labels
 from sharpen.fitting.members import Backbone
 from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.population import PopulationBackbone
-from sharpen.fitting.saved import load_fitted, save_fitted
+from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, search
 from sharpen.trial import Trial
 
@@ -205,8 +205,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         fitted = self._checked()
         classes = self.classes_.tolist()
         own_model = isinstance(self.model, str) or (isinstance(self.model, Sequence) and len(self.model) > 0)
-        skipped = {"progress", "on"} | (set() if own_model else {"model"})
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in skipped}
+        params = {name: getattr(self, name) for name in self._saved_names(own_model)}
         header = {
             "params": params,
             "classes": classes,
@@ -226,8 +225,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """
         fitted, header = load_fitted(path)
         try:
-            params = dict(header["params"])
-            if header["module"]:
+            params, own_model = dict(header["params"]), not header["module"]
+            if set(params) != set(cls._saved_names(own_model)):  # no other is passed on, such as where to train
+                raise ValueError(f"its parameters are {', '.join(map(str, params))}")
+            if not own_model:
                 if model is None:
                     raise InputError(
                         f"{path}: was fitted with a module of your own; give it again: load(path, model=...)"
@@ -236,16 +237,39 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             if device is not None:
                 params["device"] = device
             classifier = cls(**params)
-            dtype = header["classes_dtype"]
-            classifier.classes_ = np.array(header["classes"], dtype=object if dtype == "|O" else dtype)
+            classifier.classes_ = _read_classes(header["classes"], header["classes_dtype"], fitted.num_classes)
             classifier.extra_ = dict(header["extra"])
-        except (KeyError, TypeError, ValueError) as error:
+            classifier._check_weights(fitted)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
+            raise damaged(path, error) from None
         classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
+
+    @classmethod
+    def _saved_names(cls, own_model: bool) -> list[str]:
+        """The parameters that a file holds: not whom to tell, nor where to train, nor a module's code."""
+        skipped = {"progress", "on"} | (set() if own_model else {"model"})
+        return [name for name in cls._get_param_names() if name not in skipped]
+
+    def _check_weights(self, fitted: Fitted) -> None:
+        """Refuses settings that a file should not hold, and weights that do not go with them, as a ValueError."""
+        usual = NodeClassifier()
+        for name in _SETTINGS:
+            value, kind = getattr(self, name), type(getattr(usual, name))
+            if type(value) is not kind and not (kind in (float, bool) and type(value) is int):
+                raise ValueError(f"{name} is {value!r}")
+        try:
+            backbone = self._backbone()
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        for group in (*fitted.jury.voters, *(fitted.without_labels.voters if fitted.without_labels else ())):
+            if isinstance(backbone, PopulationBackbone):
+                backbone.check(group.candidate.model, fitted.num_features, fitted.num_classes, group.weights)
+            elif group.candidate.model != "model":
+                raise ValueError(f"model is {group.candidate.model!r}")
 
     def _checked(self) -> Fitted:
         if not hasattr(self, "_fitted"):
@@ -285,3 +309,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             trainer=trainer,
             cuts=cuts,
         )
+
+
+def _read_classes(values: Any, dtype: Any, num_classes: int) -> np.ndarray:
+    """The classes as a file has them, of the type that they were."""
+    if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
+        raise ValueError("its classes are no list of text or numbers")
+    if len(values) != num_classes or len(set(map(str, values))) != num_classes:
+        raise ValueError(f"it has {len(values)} classes, where {num_classes} different ones are needed")
+    kind = np.dtype(str(dtype)).kind
+    if kind not in "OUifub":
+        raise ValueError(f"its classes are of type {dtype}")
+    return np.array(values, dtype=object if kind == "O" else str if kind == "U" else dtype)

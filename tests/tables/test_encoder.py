@@ -189,7 +189,7 @@ def test_no_column_and_no_edge_still_gives_features(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"format": 2}, {}, {"format": 1, "columns": [{"kind": "evil"}], "structural": None}]
+    "damage", [{"format": 1}, {}, {"format": 2, "columns": [{"kind": "evil"}], "structural": None, "unit": None}]
 )
 def test_a_damaged_description_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises(InputError, match="fit and save the model again"):

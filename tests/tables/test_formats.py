@@ -203,9 +203,7 @@ def test_weights_reach_the_graph_whatever_their_unit(tmp_path: Path) -> None:
         (tmp_path / "edges.csv").write_text("\n".join(["source,target,weight", *rows, ""]))
         tables = read_nodes_and_edges(tmp_path / "nodes.csv", tmp_path / "edges.csv")
         assert "edges of weight 0: 1 left out" in tables.guesses
-        assert tables.guesses[-1].startswith(
-            f"edge weights: {unit} to {4 * unit}, divided by their mean {2 * unit}; GCN"
-        )
+        assert tables.guesses[-1].startswith(f"edge weights: {unit} to {4 * unit}, {2 * unit} in the mean; GCN")
         graphs.append(to_graph(tables, np.eye(3), ["x", "y"]))
     assert graphs[0].edge_index.tolist() == [[0, 1], [1, 2]]
     assert graphs[0].edge_weight.tolist() == [0.5, 2.5]  # of the mean; an edge given twice has both its weights

@@ -158,7 +158,7 @@ def fit(
     encoder = FeatureEncoder.fit(tables)
     for line in encoder.describe():
         tell(line)
-    graph = to_graph(tables, encoder.transform(tables), classes)
+    graph = to_graph(tables, encoder.transform(tables), classes, unit=encoder.unit)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
     with output_folder(folder):
         classifier.fit(graph)

@@ -57,23 +57,36 @@ def predict(
         )
     encoder = FeatureEncoder.from_json(classifier.extra_["encoder"])
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
-    tables = _read(nodes, edges, named, classifier.extra_["columns"])
+    tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_))
     notes: list[str] = []
     x = encoder.transform(tables, notes)
+    classes = [str(name) for name in classifier.classes_]
+    graph = to_graph(tables, x, classes, unit=encoder.unit, notes=notes)
+    if graph.edge_weight is not None and encoder.unit is not None:
+        notes.append(f"edge weights are divided by {encoder.unit:g}, their mean when the model was fitted")
     for line in [*tables.guesses, *notes]:
         tell(line)
-    classes = [str(name) for name in classifier.classes_]
-    graph = to_graph(tables, x, classes)
     labeled = graph.y.numpy() >= 0
     known = [None if c < 0 else classifier.classes_[c] for c in graph.y.tolist()] if labeled.any() else None
     if classifier.lacks_labels(graph, known):
-        tell("no label of this graph is known: what would be spread is left out, and the rest of the model decides")
+        tell(
+            "no label of this graph is known: what would be spread is left out, and the rest of the model decides; "
+            "to use labels, give them in a column"
+        )
     probabilities = classifier.predict_proba(graph, known)
     write_predictions(
         out,
         prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class),
     )
     tell(f"{graph.num_nodes} nodes are labeled in {out}")
+
+
+def _saved_columns(model: Path, extra: dict[str, Any]) -> dict[str, str | None]:
+    """What the columns were called when the model was fitted."""
+    saved = extra.get("columns")
+    if not isinstance(saved, dict) or not all(value is None or isinstance(value, str) for value in saved.values()):
+        raise InputError(f"{model}: does not say which columns it was fitted on; it is damaged, so fit again")
+    return saved
 
 
 def _read(nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None]) -> Any:

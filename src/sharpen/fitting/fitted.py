@@ -118,9 +118,19 @@ class Fitted:
         return jury.probabilities(graph, known, self.num_classes, backbone)
 
     def known_of(self, graph: Graph) -> np.ndarray:
-        """The labels to spread that it remembers: on the graph it was fitted on, those of the fit; on any other, none."""
-        same = self.jury.spreads and identify(graph) == self.graph_id
-        return self.known if same else np.full(graph.num_nodes, -1)
+        """The labels to spread that it remembers: on the graph it was fitted on, those of the fit; on any other, none.
+
+        The same graph is the same features and edges, node by node in the same order. Ids do not count: another graph may number
+        its nodes alike, and labels of the wrong nodes are worse than none.
+        """
+        if not self.jury.spreads or identify(graph) != self.graph_id:
+            return np.full(graph.num_nodes, -1)
+        if len(self.known) != graph.num_nodes:
+            raise InputError(
+                f"the model knows labels of {len(self.known)} nodes, but the graph it was fitted on, which is this one, has "
+                f"{graph.num_nodes}; it is damaged, so fit again"
+            )
+        return self.known
 
 
 def identify(graph: Graph) -> str:

@@ -18,7 +18,7 @@ from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
-from sharpen.trial import Trial
+from sharpen.trial import MODELS, Trial
 
 # One layer's activations of all members that predict together.
 _CHUNK_BYTES = 64 * 2**20
@@ -64,6 +64,25 @@ class PopulationBackbone:
     def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
         shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
         return Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+
+    def check(self, model: str, num_features: int, num_classes: int, weights: Sequence[dict[str, np.ndarray]]) -> None:
+        """Refuses weights that are not those of the model, as a ValueError that says which."""
+        if model not in MODELS:
+            raise ValueError(f"model is {model!r}")
+        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
+        if shape["layers"] > len(weights[0]):  # before as many are made up
+            raise ValueError(f"it has weights for fewer than {shape['layers']} layers")
+        network = Network(model, num_features=num_features, num_classes=num_classes, **shape)
+        wanted = {name: tuple(initial.shape) for name, initial in network.initials.items()}
+        running = network.statistics(1, torch.device("meta"), torch.float32)
+        wanted |= {name: tuple(value.shape[1:]) for name, value in running.items()}
+        for own in weights:
+            got = {name: value.shape for name, value in own.items()}
+            for name in sorted(got.keys() | wanted.keys()):
+                if got.get(name) != wanted.get(name):
+                    raise ValueError(
+                        f"weights {name} of {model} have shape {got.get(name)}, where {wanted.get(name)} is needed"
+                    )
 
     def _cut(self, graph: Graph, network: Network, left: int | None) -> tuple[str | None, str]:
         """How the graph is taken in batches for this network, if it is, and a sentence about it."""

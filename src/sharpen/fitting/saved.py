@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from sharpen.batching import Batching
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
@@ -62,7 +64,12 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
         with safe_open(path, framework="np") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, only keys()
-    except (SafetensorError, OSError) as error:
+    except (
+        SafetensorError,
+        OSError,
+        TypeError,
+        AttributeError,
+    ) as error:  # the last two: a type that NumPy does not have
         raise InputError(f"{path}: is no model file ({error}); give the model that fit has saved") from None
     if metadata.get("format", "").startswith("sharpen-") and metadata["format"] != FORMAT:
         raise InputError(
@@ -91,9 +98,68 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
             own["report"],
             own["cuts"],
         )
-    except (KeyError, TypeError, ValueError, IndexError, StopIteration, AttributeError) as error:
-        raise InputError(f"{path}: its header is damaged ({error!r}); save the model again") from None
+        _check(fitted)
+    except (LookupError, TypeError, ValueError, OverflowError, StopIteration, AttributeError, RecursionError) as error:
+        raise damaged(path, error) from None
     return fitted, header
+
+
+def damaged(path: str | os.PathLike[str], error: Exception) -> InputError:
+    """The sentence for a model file that holds what :func:`save_fitted` would not have written.
+
+    >>> print(damaged("m.safetensors", KeyError("jury")))
+    m.safetensors: is damaged (KeyError('jury')); save the model again, or fit again
+    """
+    reason = str(error) if type(error) is ValueError else repr(error)
+    return InputError(f"{path}: is damaged ({reason[:300]}); save the model again, or fit again")
+
+
+def _check(fitted: Fitted) -> None:
+    """Refuses numbers that nothing can be predicted with, as a ValueError that says which."""
+    for name, least in (("num_features", 1), ("num_classes", 2)):
+        value = getattr(fitted, name)
+        if type(value) is not int or value < least:
+            raise ValueError(f"{name} is {value!r}")
+    if not isinstance(fitted.report, dict) or not isinstance(fitted.graph_id, str):
+        raise ValueError("its report or its graph_id is of another type")
+    for model, cut in fitted.cuts.items():
+        if cut is not None:
+            Batching.parse(cut)
+        if not isinstance(model, str):
+            raise ValueError(f"cuts has {model!r}")
+    _check_jury(fitted.jury)
+    if fitted.jury.spreads != (fitted.without_labels is not None):
+        raise ValueError("it does not say who votes where no label is known")
+    if fitted.without_labels is not None:
+        _check_jury(fitted.without_labels)
+        if fitted.without_labels.spreads:
+            raise ValueError("who votes where no label is known would spread labels")
+    known = fitted.known
+    if known.ndim != 1 or known.dtype.kind != "i":
+        raise ValueError(f"known holds {known.dtype} values of shape {known.shape}")
+    if known.size and not (known.min() >= -1 and known.max() < fitted.num_classes):
+        raise ValueError(f"known holds class {known.max()}, but there are {fitted.num_classes}")
+
+
+def _check_jury(jury: Jury) -> None:
+    if not jury.voters or not (math.isfinite(jury.temperature) and jury.temperature > 0):
+        raise ValueError(f"{len(jury.voters)} candidates vote at temperature {jury.temperature}")
+    for group in jury.voters:
+        candidate = group.candidate
+        numbers = all(isinstance(value, int | float) for value in (candidate.lam, candidate.balance))
+        if not numbers or not isinstance(candidate.model, str) or type(candidate.spread) is not bool:
+            raise ValueError(f"a candidate is {candidate!r}")
+        opinions = 1 + candidate.spread
+        if len(group.counts) != opinions or not all(math.isfinite(c) and c >= 0 for c in group.counts):
+            raise ValueError(f"its {opinions} opinions of {candidate.name} count {group.counts}")
+        if not group.weights:
+            raise ValueError(f"{candidate.name} has no weights")
+        for member in group.weights:
+            for name, value in member.items():
+                if value.dtype.kind not in "fiub":
+                    raise ValueError(f"weights {name} hold {value.dtype} values")
+                if not np.isfinite(value).all():
+                    raise ValueError(f"weights {name} are not all finite")
 
 
 def _distinct_weights(jury: Jury) -> list[list[dict[str, np.ndarray]]]:

@@ -12,12 +12,12 @@ import scipy.sparse
 from sharpen.errors import InputError
 from sharpen.tables.column import column_of
 from sharpen.tables.columns import find, listed
-from sharpen.tables.encodings import Block, Encoding, fit_encoding, from_dict, to_dict
-from sharpen.tables.source import GraphTables
+from sharpen.tables.encodings import Block, Encoding, fit_encoding, from_dict, is_finite, to_dict
+from sharpen.tables.source import GraphTables, mean_weight
 from sharpen.tables.structure import choose_anchors, pattern, structural_features
 from sharpen.tables.table import comparable_ids
 
-FORMAT = 1
+FORMAT = 2
 DENSE = 0.3
 
 
@@ -42,6 +42,7 @@ class FeatureEncoder:
     Args:
         columns: How each column is encoded, in order.
         structural: In place of columns, if none is of use.
+        unit: The mean of the edge weights, which they are divided by (:func:`sharpen.tables.to_graph`); None if there are none.
 
     >>> import tempfile, pathlib
     >>> from sharpen.tables import read_nodes_and_edges
@@ -61,6 +62,7 @@ class FeatureEncoder:
 
     columns: tuple[Encoding, ...] = ()
     structural: Structural | None = None
+    unit: float | None = None
 
     @property
     def kind(self) -> str:
@@ -78,15 +80,17 @@ class FeatureEncoder:
     def fit(cls, tables: GraphTables) -> FeatureEncoder:
         """The rules for a table, from its columns alone: labels are not looked at."""
         columns = tuple(fit_encoding(column_of(tables, name)) for name in tables.frame.columns)
+        weight = tables.edge_weight
+        unit = None if weight is None or not weight.size else mean_weight(weight)
         if any(encoding.width for encoding in columns):
-            return cls(columns)
+            return cls(columns, unit=unit)
         adjacency = pattern(tables.edge_index, tables.num_nodes)
         anchors = choose_anchors(adjacency)
         raw = structural_features(adjacency, anchors)
         scale = raw.std(axis=0)
         scale[scale < 1e-9] = 1.0
         ids = tuple(comparable_ids(tables.ids[anchors]).tolist())
-        return cls(columns, Structural(ids, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist())))
+        return cls(columns, Structural(ids, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist())), unit)
 
     def transform(self, tables: GraphTables, notes: list[str] | None = None) -> np.ndarray | scipy.sparse.csr_array:
         """The features, float32: dense, or CSR if fewer than three in ten are not 0.
@@ -119,6 +123,8 @@ class FeatureEncoder:
             lines.append(
                 f"no feature column: degree, PageRank and positions relative to {count} nodes take their place"
             )
+        if self.unit is not None:
+            lines.append(f"edge weights: divided by {self.unit:g}, their mean")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -129,6 +135,7 @@ class FeatureEncoder:
             "kind": self.kind,
             "columns": [to_dict(encoding) for encoding in self.columns],
             "structural": structural,
+            "unit": self.unit,
         }
 
     @classmethod
@@ -137,7 +144,7 @@ class FeatureEncoder:
 
         >>> FeatureEncoder.from_json({"format": 9})
         Traceback (most recent call last):
-        sharpen.errors.InputError: the model's preprocessing cannot be read (format 9, not 1); fit and save the model again
+        sharpen.errors.InputError: the model's preprocessing cannot be read (format 9, not 2); fit and save the model again
         """
         way_out = "fit and save the model again"
         try:
@@ -145,12 +152,17 @@ class FeatureEncoder:
                 raise InputError(
                     f"the model's preprocessing cannot be read (format {description['format']}, not {FORMAT}); {way_out}"
                 )
-            structural = description["structural"]
+            structural, unit = description["structural"], description["unit"]
+            if unit is not None and not (is_finite(unit) and unit > 0):
+                raise ValueError(f"unit is {unit!r}")
             return cls(
                 tuple(from_dict(encoding) for encoding in description["columns"]),
-                structural and Structural(**{key: tuple(value) for key, value in structural.items()}),
+                None if structural is None else _structural(**structural),
+                unit,
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"the model's preprocessing cannot be read ({error!r}); {way_out}") from error
 
     def _from_structure(self, structural: Structural, tables: GraphTables, notes: list[str]) -> np.ndarray:
@@ -166,6 +178,15 @@ class FeatureEncoder:
             notes.append(f"{gone} of the {anchors.size} nodes relative to which positions were learned are gone")
         raw = structural_features(pattern(tables.edge_index, tables.num_nodes), anchors)
         return ((raw - structural.mean) / structural.scale).astype(np.float32)
+
+
+def _structural(anchors: list[str], mean: list[float], scale: list[float]) -> Structural:
+    """From what a file says, if it can be that."""
+    if not all(isinstance(node, str) for node in anchors) or not all(map(is_finite, [*mean, *scale])):
+        raise ValueError("anchors that are no text, or a mean or scale that is no number")
+    if len(mean) != len(scale) or 0 in scale:
+        raise ValueError(f"{len(mean)} means and {len(scale)} scales, or a scale of 0")
+    return Structural(tuple(anchors), tuple(mean), tuple(scale))
 
 
 def _joined(blocks: Sequence[Block]) -> np.ndarray | scipy.sparse.csr_array:

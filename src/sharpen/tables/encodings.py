@@ -12,7 +12,9 @@ r"""How one column becomes numbers: a class per kind, each with what it learned 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -213,8 +215,8 @@ def to_dict(encoding: Encoding) -> dict[str, Any]:
     >>> to_dict(Sparse("word", scale=2.0))
     {'kind': 'sparse', 'column': 'word', 'scale': 2.0}
     """
-    fields = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(encoding).items()}
-    return {"kind": encoding.kind, **fields}
+    values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(encoding).items()}
+    return {"kind": encoding.kind, **values}
 
 
 def from_dict(description: dict[str, Any]) -> Encoding:
@@ -223,9 +225,39 @@ def from_dict(description: dict[str, Any]) -> Encoding:
     >>> from_dict({"kind": "sparse", "column": "word", "scale": 2.0})
     Sparse(column='word', scale=2.0)
     """
-    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in description.items()}
-    encoding: Encoding = _KINDS[str(fields.pop("kind"))](**fields)
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in description.items()}
+    encoding: Encoding = _KINDS[str(values.pop("kind"))](**values)
+    for each in fields(encoding):
+        value = getattr(encoding, each.name)
+        if not _CAN_BE[str(each.type)](value):
+            raise ValueError(f"{each.name} of column {encoding.column!r} is {value!r}"[:200])
+    if getattr(encoding, "scale", 1) == 0:
+        raise ValueError(f"scale of column {encoding.column!r} is 0")
+    if isinstance(encoding, Text) and not (
+        len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < BUCKETS for bucket in encoding.buckets)
+    ):
+        raise ValueError(f"the words of column {encoding.column!r} do not fit together")
     return encoding
+
+
+def is_finite(value: object) -> bool:
+    """Whether something read from JSON is a number to reckon with.
+
+    >>> is_finite(2), is_finite(True), is_finite(float("nan")), is_finite("2")
+    (True, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+# What the fields of encodings, by their types, may hold.
+_CAN_BE: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "float": is_finite,
+    "tuple[str, ...]": lambda value: isinstance(value, tuple) and all(isinstance(v, str) for v in value),
+    "tuple[int, ...]": lambda value: isinstance(value, tuple) and all(type(v) is int for v in value),
+    "tuple[float, ...]": lambda value: isinstance(value, tuple) and all(map(is_finite, value)),
+}
 
 
 def fit_encoding(column: Column) -> Encoding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,7 +132,7 @@ def read_nodes_and_edges(
         edge_index, weight = _without_zeros(edge_index, weight, guesses)
         if weight.size:
             guesses.append(
-                f"edge weights: {weight.min():g} to {weight.max():g}, divided by their mean {_mean(weight):g}; "
+                f"edge weights: {weight.min():g} to {weight.max():g}, {mean_weight(weight):g} in the mean; "
                 f"GCN and GraphSAGE use them, GAT and MLP do not"
             )
     return GraphTables(
@@ -149,7 +150,13 @@ def read_nodes_and_edges(
 
 
 def to_graph(
-    tables: GraphTables, x: np.ndarray | scipy.sparse.csr_array, class_names: Sequence[str], name: str = "graph"
+    tables: GraphTables,
+    x: np.ndarray | scipy.sparse.csr_array,
+    class_names: Sequence[str],
+    name: str = "graph",
+    *,
+    unit: float | None = None,
+    notes: list[str] | None = None,
 ) -> Graph:
     """The graph to train on: each edge once, directed ones as given, weights divided by their mean.
 
@@ -160,6 +167,8 @@ def to_graph(
         x: Features, one row per node: what :class:`sharpen.tables.FeatureEncoder` gives.
         class_names: The classes in order. A node of another class counts as one of unknown class.
         name: What to call the graph.
+        unit: What to divide weights by: their mean when the model was fitted. None: their mean here.
+        notes: Receives a line for each label that is no class.
 
     >>> tables = GraphTables(
     ...     ids=np.array(["a", "b"], dtype=object), labels=np.array(["cat", None], dtype=object), frame=pd.DataFrame(),
@@ -171,15 +180,27 @@ def to_graph(
     """
     number = {label: i for i, label in enumerate(class_names)}
     y = np.array([number.get(label, -1) for label in tables.labels], dtype=np.int64)
+    if notes is not None:
+        stray = Counter(label for label in tables.labels if label is not None and label not in number)
+        notes += [
+            f"label {label!r} is no class of the model: {count} node{'s' * (count != 1)} with it count as unlabeled"
+            for label, count in stray.items()
+        ]
     weight = tables.edge_weight
     if weight is not None and weight.size:
-        # The smallest number there is keeps an edge that is next to nothing beside the others.
-        weight = np.maximum(weight / _mean(weight), np.finfo(np.float64).tiny)
+        # The smallest and the largest number there are keep an edge that is next to nothing, or to all, beside the others.
+        with np.errstate(over="ignore"):
+            weight = weight / (mean_weight(weight) if unit is None else unit)
+        weight = np.clip(weight, np.finfo(np.float64).tiny, np.finfo(np.float32).max)
     return Graph(x, tables.edge_index, y, class_names, name, weight)
 
 
-def _mean(weight: np.ndarray) -> float:
-    """The mean of positive numbers, whose sum may be too large for a float."""
+def mean_weight(weight: np.ndarray) -> float:
+    """The mean of positive numbers, whose sum may be too large for a float.
+
+    >>> mean_weight(np.array([1e308, 1e308]))
+    1e+308
+    """
     largest = float(weight.max())
     return largest * float((weight / largest).mean())
 
