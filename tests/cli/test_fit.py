@@ -197,6 +197,36 @@ def test_weights_of_edges_count_and_the_output_says_for_whom(tmp_path: Path) -> 
     assert "Note: GAT, which is used, learns weights of its own" in attentive.stdout
 
 
+def test_weights_are_divided_by_what_they_were_when_fitted(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path)
+    frame = pd.read_csv(edges)
+    frame["weight"] = np.where(np.arange(len(frame)) % 2, 9, 1)
+    frame.to_csv(edges, index=False)
+    fitted = run("fit", nodes, edges, *COLUMNS, *SMALL, "--model", "gcn", "--out", tmp_path / "out")
+    assert "edge weights: divided by 5, their mean" in fitted.stderr
+    frame["weight"] *= 10
+    frame.to_csv(tmp_path / "tenfold.csv", index=False)
+    p = {}
+    for name in ("edges", "tenfold"):
+        result = run("predict", tmp_path / "out" / "model.safetensors", nodes, tmp_path / f"{name}.csv",
+                     "--out", tmp_path / "p.csv", "--device", "cpu")  # fmt: skip
+        assert "edge weights are divided by 5, their mean when the model was fitted" in result.stderr
+        p[name] = pd.read_csv(tmp_path / "p.csv")["probability"]
+    assert p["edges"].equals(pd.read_csv(tmp_path / "out" / "predictions.csv")["probability"])
+    assert not np.allclose(p["edges"], p["tenfold"])
+
+
+def test_a_label_that_is_no_class_of_the_model_is_named(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    nodes = pd.read_csv(folder / "nodes.csv")
+    nodes.loc[[4, 5], "side"] = "neither"
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    result = run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", folder / "edges.csv",
+                 "--out", tmp_path / "p.csv")  # fmt: skip
+    assert "label 'neither' is no class of the model: 2 nodes with it count as unlabeled" in result.stderr
+    assert not pd.read_csv(tmp_path / "p.csv")["labeled"][[4, 5]].any()
+
+
 def test_known_labels_are_spread_by_fit_and_by_predict(tmp_path: Path) -> None:
     """Two rings whose features are noise: only labels tell them apart, and a table without labels is labeled all the same."""
     rng = np.random.default_rng(0)
@@ -220,6 +250,10 @@ def test_known_labels_are_spread_by_fit_and_by_predict(tmp_path: Path) -> None:
                 "--out", tmp_path / "other.csv", "--device", "cpu")  # fmt: skip
     assert "no label of this graph is known" in other.stderr
     assert pd.read_csv(tmp_path / "other.csv")["label"].notna().all()
+    nodes.drop(columns="label")[::-1].to_csv(tmp_path / "turned.csv", index=False)  # the same rows in another order
+    turned = run("predict", tmp_path / "out" / "model.safetensors", tmp_path / "turned.csv", tmp_path / "edges.csv",
+                 "--out", tmp_path / "other.csv", "--device", "cpu")  # fmt: skip
+    assert "no label of this graph is known" in turned.stderr
 
 
 def test_the_command_ends_with_code_2_and_one_line(tmp_path: Path) -> None:

@@ -96,6 +96,10 @@ def all_labels(y: np.ndarray) -> Split:
 def balanced_weights(y: np.ndarray, num_classes: int) -> list[float]:
     """A weight for each class that makes up for how few labels it has: inverse to their number, 1 on the average label.
 
+    All labels are counted, those a fold holds out too: one population trains several folds, with one weight for each class. What
+    that tells a fold of its held-out labels is next to nothing, since slices are dealt class by class and a fold has the same
+    share of each class, to within one label.
+
     >>> balanced_weights(np.array([0, 0, 0, 1, -1]), 3)
     [0.6666666666666666, 2.0, 1.0]
     """
