@@ -29,6 +29,7 @@ import torch
 from sharpen.batching import Batching
 from sharpen.errors import InputError
 from sharpen.large.parted import PartedGraph
+from sharpen.large.stored import as_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +190,7 @@ def neighbor_loader(parted: PartedGraph, fanout: int | None, hops: int) -> Any:
             "(https://pytorch-geometric.readthedocs.io), or use clusters"
         )
     row = torch.repeat_interleave(torch.arange(parted.num_nodes), torch.from_numpy(parted.degree))
-    col = torch.from_numpy(np.asarray(parted.col)).long()
+    col = as_tensor(parted.col).long()
     others = row != col
     data = Data(edge_index=torch.stack([col[others], row[others]]), num_nodes=parted.num_nodes)
     return NeighborLoader(data, num_neighbors=[-1 if fanout is None else fanout] * hops, batch_size=1)

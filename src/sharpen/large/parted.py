@@ -18,7 +18,7 @@ from torch import Tensor
 from sharpen.graph import Graph
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.partition import metis
-from sharpen.large.stored import StoredGraph, load_array, save_array
+from sharpen.large.stored import StoredGraph, as_tensor, check_rows, load_array, save_array
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
 CHUNK_ENTRIES = 2**22
@@ -153,7 +153,7 @@ class PartedGraph:
             return load_array(path)
 
         def fill(out: np.ndarray) -> None:
-            features = torch.from_numpy(self.x).to(dtype)[None]
+            features = as_tensor(self.x).to(dtype)[None]
             for chunk in self.chunks():
                 spmm_into(torch.from_numpy(out[None, chunk]), self.rows(chunk, gather, cpu, dtype), features)
 
@@ -299,4 +299,5 @@ def _read(folder: Path) -> PartedGraph:
         parts: Any = tuple(load_array(folder / f"x-{name}.npy") for name in ("data", "indices", "indptr"))
         x = sp.csr_array(parts, shape=(len(arrays["order"]), features))
     weight = load_array(folder / "weight.npy") if (folder / "weight.npy").exists() else None
+    check_rows(folder, arrays["rowptr"], arrays["col"])
     return PartedGraph(arrays["rowptr"], arrays["col"], x, arrays["order"], arrays["offsets"], folder, weight)

@@ -25,7 +25,7 @@ from sharpen.large.batches import Batch, make_batches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import PartedGraph, arrange
-from sharpen.large.stored import StoredGraph
+from sharpen.large.stored import StoredGraph, as_tensor
 from sharpen.models import Network
 from sharpen.objective import combine, sharpening_parts
 from sharpen.splits import Split
@@ -78,7 +78,7 @@ class BatchedPopulation(Members):
         renumbered = {
             id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
         }
-        y = graph.y[torch.from_numpy(np.asarray(self.parted.order))].to(device)
+        y = graph.y[as_tensor(self.parted.order)].to(device)
         super().__init__(
             network,
             y,
