@@ -82,9 +82,10 @@ def test_a_stored_graph_gives_the_same_records(tmp_path):
         assert np.array_equal(a.logits, b.logits)
 
 
-def test_logits_are_not_kept_unless_asked_for():
+def test_weights_and_logits_are_not_kept_unless_asked_for():
     (record,) = train(GRAPH, trials(1)[:1], splits=[SPLIT], device="cpu", progress=False)
     assert record.logits is None
+    assert record.weights == {}
     assert to_frame([record])["batching"].tolist() == ["clusters-12-2-2"]
 
 
