@@ -10,7 +10,7 @@ import torch
 
 from sharpen import NodeClassifier, train
 from sharpen.errors import InputError
-from sharpen.large import open_graph, store_graph, stored
+from sharpen.large import open_graph, parted, store_graph, stored
 from sharpen.large.parted import arrange
 from sharpen.trial import Trial
 from tests.large.towns import SPLIT, towns
@@ -115,3 +115,19 @@ def test_a_file_that_is_cut_off_is_named(folder):
     (folder / "x.npy").write_bytes((folder / "x.npy").read_bytes()[:-4])
     with pytest.raises(InputError, match="not a stored graph"):
         open_graph(folder)
+
+
+@pytest.mark.parametrize("where", ["clusters", "features"])
+def test_a_folder_that_cannot_be_written_to_is_named_before_anything_that_takes_long(folder, where, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    graph = open_graph(folder)
+    if where == "clusters":
+        monkeypatch.setattr(parted.tempfile, "TemporaryDirectory", refuse)
+        monkeypatch.setattr(parted, "metis", lambda adjacency, parts: pytest.fail("cut the graph first"))
+    else:
+        arrange(graph, 4)
+        monkeypatch.setattr(np.lib.format, "open_memmap", refuse)
+    with pytest.raises(InputError, match=r"cannot be written to .Read-only file system.*another folder"):
+        arrange(graph, 4).propagated("mean", torch.float32)

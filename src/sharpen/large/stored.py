@@ -16,7 +16,8 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -168,8 +169,12 @@ def write_stored(
     class_names: tuple[str, ...],
     name: str,
     x_file: Path | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> StoredGraph:
-    """The arrays of a graph as a folder that appears whole or not at all; features may lie in a file already, which is moved."""
+    """The arrays of a graph as a folder that appears whole or not at all; features may lie in a file already, which is moved.
+
+    What it was made from, ``origin``, is kept beside them.
+    """
     where = Path(folder)
     if where.exists():
         raise InputError(f"{where} exists already; give a new folder")
@@ -182,6 +187,8 @@ def write_stored(
         if x_file is not None:
             os.replace(x_file, made / "x.npy")
         about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
+        if origin is not None:
+            about["origin"] = dict(origin)
         (made / "graph.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
         os.replace(made, where)
     return StoredGraph(where)
@@ -195,6 +202,17 @@ def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
     sharpen.errors.InputError: no/such/folder is not a stored graph (FileNotFoundError: ...); make it with store_graph
     """
     return StoredGraph(folder)
+
+
+def read_origin(folder: str | os.PathLike[str]) -> Any:
+    """What a stored graph was made from; None if that is not known.
+
+    >>> place = Path(tempfile.mkdtemp()) / "pair"
+    >>> pair = store_graph(Graph(x=np.eye(2), edge_index=[[0], [1]]), place)
+    >>> read_origin(place) is None
+    True
+    """
+    return json.loads(Path(folder, "graph.json").read_text(encoding="utf-8")).get("origin")
 
 
 def load_array(path: Path) -> np.ndarray:
@@ -242,6 +260,25 @@ def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:
             raise InputError(
                 f"{where}: col[{start + entry}] is {some[entry]}, but there are {nodes} nodes; store the graph again"
             )
+
+
+@contextmanager
+def writing_beside(folder: Path) -> Iterator[None]:
+    """A block that writes to the folder of a stored graph; where that is not possible, the way out is named.
+
+    >>> with writing_beside(Path("lent")):
+    ...     raise PermissionError(13, "Permission denied")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: lent cannot be written to (Permission denied), but training in batches keeps the graph in the order
+    of its parts there; make it writable, make room, or store the graph in another folder
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written to ({error.strerror or error}), but training in batches keeps the graph in the order of "
+            f"its parts there; make it writable, make room, or store the graph in another folder"
+        ) from error
 
 
 def save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[np.ndarray], None]) -> None:

@@ -1,0 +1,52 @@
+"""What is free, as the system says it: files that stand in for the kernel's."""
+
+from sharpen.training.memory import cgroup_left
+
+
+def fake(root, own, groups):
+    """A machine with this line of /proc/self/cgroup and these groups: path -> {file: text}."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(own)
+    for group, files in groups.items():
+        (root / "sys/fs/cgroup" / group).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (root / "sys/fs/cgroup" / group / name).write_text(text)
+
+
+def test_the_processs_own_group_counts_and_those_above_it(tmp_path):
+    """What can be forgotten of files that were read is not in use."""
+    fake(
+        tmp_path,
+        "0::/jobs/mine\n",
+        {
+            "jobs/mine": {
+                "memory.max": "1000\n",
+                "memory.current": "900\n",
+                "memory.stat": "anon 300\ninactive_file 550\n",
+            },
+            "jobs": {
+                "memory.max": "5000\n",
+                "memory.current": "4900\n",
+                "memory.stat": "anon 4800\ninactive_file 20\n",
+            },
+            "jobs/other": {"memory.max": "1\n", "memory.current": "1\n"},
+        },
+    )
+    assert cgroup_left(tmp_path) == [1000 - 900 + 550, 5000 - 4900 + 20]
+
+
+def test_in_a_container_the_group_is_what_is_mounted(tmp_path):
+    fake(tmp_path, "0::/host/path/elsewhere\n", {"": {"memory.max": "700\n", "memory.current": "100\n"}})
+    assert cgroup_left(tmp_path) == [600]
+
+
+def test_no_limit_is_no_limit(tmp_path):
+    fake(tmp_path, "0::/\n", {"": {"memory.max": "max\n", "memory.current": "100\n"}})
+    assert cgroup_left(tmp_path) == []
+
+
+def test_version_one(tmp_path):
+    stat = "inactive_file 1\ntotal_inactive_file 30\n"
+    files = {"memory.limit_in_bytes": "500\n", "memory.usage_in_bytes": "450\n", "memory.stat": stat}
+    fake(tmp_path, "7:cpu,cpuacct:/a\n4:memory:/a\n0::/a\n", {"memory/a": files})
+    assert cgroup_left(tmp_path) == [80]
