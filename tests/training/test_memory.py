@@ -1,6 +1,13 @@
-"""What is free, as the system says it: files that stand in for the kernel's."""
+"""What is free, as the system says it (files that stand in for the kernel's), and what is needed, as it was measured."""
 
-from sharpen.training.memory import cgroup_left
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from sharpen.models import Network
+from sharpen.paper import setting
+from sharpen.training.memory import cgroup_left, full_batch_bytes
 
 
 def fake(root, own, groups):
@@ -50,3 +57,30 @@ def test_version_one(tmp_path):
     files = {"memory.limit_in_bytes": "500\n", "memory.usage_in_bytes": "450\n", "memory.stat": stat}
     fake(tmp_path, "7:cpu,cpuacct:/a\n4:memory:/a\n0::/a\n", {"memory/a": files})
     assert cgroup_left(tmp_path) == [80]
+
+
+# Peaks of populations on an H200 (docs/measurements), and of one run on a CPU: nodes, entries of the adjacency, features, classes;
+# bytes, members.
+ARXIV, MINES = (169343, 2484941, 128, 40), (10000, 88804, 7, 2)
+QUARTER = (42336, 621236, 128, 40)
+MEASURED = {
+    ("ogbn-arxiv", "gcn", "cuda"): (*ARXIV, 106204436992, 23),
+    ("ogbn-arxiv", "sage", "cuda"): (*ARXIV, 103097342464, 52),
+    ("minesweeper", "gcn", "cuda"): (*MINES, 14687846400, 205),
+    ("minesweeper", "sage", "cuda"): (*MINES, 18065112576, 205),
+    ("minesweeper", "gat", "cuda"): (*MINES, 35987453952, 205),
+    ("ogbn-arxiv", "gcn", "cpu"): (*QUARTER, 1370714112, 1),
+    ("ogbn-arxiv", "sage", "cpu"): (*QUARTER, 698232832, 1),
+    ("ogbn-arxiv", "gat", "cpu"): (*QUARTER, 1030139904, 1),
+}
+
+
+@pytest.mark.parametrize("cell", MEASURED, ids="-".join)
+def test_the_full_batch_needs_what_was_measured(cell):
+    nodes, entries, features, classes, peak, members = MEASURED[cell]
+    dataset, model, kind = cell
+    names = ("layers", "hidden", "norm", "residual", "input_linear")
+    shape = {name: value for name, value in setting(dataset, model).items() if name in names}
+    network = Network(model, num_features=features, num_classes=classes, **shape)
+    graph = SimpleNamespace(num_nodes=nodes, is_sparse=False, adjacency=SimpleNamespace(nnz=entries))
+    assert 0.95 < full_batch_bytes(network, graph, torch.float32, kind) / (peak / members) < 1.25

@@ -65,7 +65,7 @@ RECIPES: dict[str, Recipe] = {
             "ogbn-products",
             "ogbn-products",
             None,
-            "three layers of 256 as in OGB's examples; needs about 50 GB at once",
+            "three layers of 256 as in OGB's examples; needs about 30 GB of a GPU at once, GAT 48 GB",
             _PRODUCTS | {"lr": 0.003, "epochs": 500},
         ),
         Recipe(
