@@ -131,6 +131,19 @@ def test_a_run_that_serves_two_studies_is_said_to(blocks):
     assert own["Meta-learned λ", "paper"] == ("10 of 10", "5")  # λ* is, what the network learns is not
 
 
+def test_a_lambda_tuned_elsewhere_is_paired_across_studies(blocks):
+    row = next(line for line in blocks["lambda-star"]().splitlines() if line.startswith("| Cora GCN"))
+    _, _, lam, plain, fixed, _ = row.split("|")
+    assert float(lam) == 1.35
+    get = blocks["get"]
+    star = get("meta-lambda", "paired").cell("cora", "gcn").sides["ts-tuned"].tests
+    for place, name in ((plain, "baseline"), (fixed, "ts-0.25")):
+        other = get("universal", "paired").cell("cora", "gcn").sides[name].tests
+        low, high = stats.ttest_rel(star, other).confidence_interval(0.95)
+        shown = [float(value.replace("−", "-")) for value in re.findall(r"[−+]?\d+\.\d\d", place)]
+        assert shown == pytest.approx([np.mean(star) - np.mean(other), low, high], abs=0.006)
+
+
 def test_one_comparison_on_single_splits_and_over_draws(blocks):
     part = blocks["splits"]().split("on single splits and over draws")[1]
     row = next(line for line in part.splitlines() if line.startswith("| Cora GCN"))

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from sharpen.errors import InputError, did_you_mean
-from sharpen.evaluation import UnpairedDifference, unpaired_difference
+from sharpen.evaluation import UnpairedDifference, paired_difference, unpaired_difference
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus
 from sharpen.report.study_text import (
@@ -30,7 +30,16 @@ from sharpen.report.tables import Column, Gain, Number, Place, Quoted, Reason, S
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
-from sharpen.studies.outcome import NOT_RUN, CellOutcome, Cost, Effect, Outcome, Side
+from sharpen.studies.outcome import (
+    NOT_RUN,
+    CellOutcome,
+    Cost,
+    Effect,
+    Outcome,
+    Side,
+    pairs_of_runs,
+    scores_of_pairs,
+)
 from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study, list_studies, load_study
 
@@ -75,6 +84,7 @@ def findings_blocks(
         "lambda-curves": lambda: curves(found),
         "entropy-dynamics": lambda: entropies(found("entropy-dynamics", "paper"), traces),
         "splits": lambda: split_story(found),
+        "lambda-star": lambda: tuned_elsewhere(found),
         "comparison": lambda: ranks(load_study("comparison"), found("main", "paper")),
         "cost": lambda: cost(found, total),
     }
@@ -269,11 +279,34 @@ def split_story(found: Found) -> str:
         )
         notes = (
             "Across two splits: the variant on the split of seed 42 minus the symmetric objective on that of seed 123, "
-            "as in the paper's scripts, with Welch's 95 % interval. Paired: the same splits and seeds on both sides, "
+            "with Welch's 95 % interval. Paired: the same splits and seeds on both sides, "
             "with the 95 % t interval. Bold where an interval excludes zero.",
         )
         parts.append(to_markdown(Table("The paper's ablations on Planetoid, remade", columns, tuple(rows), notes)))
     return "\n\n".join(part.strip() for part in parts) or "Not run yet."
+
+
+def tuned_elsewhere(found: Found) -> str:
+    """What the paper's λ*, chosen on one split, is worth over draws of the split: against none, and against λ = 0.25."""
+    rows: list[tuple[Place, ...]] = []
+    for cell, plain in _same_cells(found("meta-lambda", "paired"), found("universal", "paired")):
+        star, trial = cell.sides["ts-tuned"], cell.sides["ts-tuned"].trial
+        others = [plain.sides[name] for name in ("baseline", "ts-0.25")]
+        if cell.dataset not in PLANETOID or trial is None or not all(_whole(side) for side in (star, *others)):
+            continue
+        rows.append((cell_title(cell.dataset, cell.model), Number(trial.lam), *(_of_sides(star, o) for o in others)))
+    if not rows:
+        return "Not run yet."
+    columns = (
+        Column("cell", "cell"),
+        Column("lam", "the paper's λ*", "right"),
+        Column("plain", "λ* − no sharpening", "right"),
+        Column("fixed", "λ* − λ = 0.25", "right"),
+    )
+    notes = (
+        "Paired on the same 20 draws of the split, with the 95 % t interval, bold where it excludes zero; not corrected.",
+    )
+    return to_markdown(Table("The paper's λ* over draws of the split", columns, tuple(rows), notes))
 
 
 def ranks(study: Study, main: Outcome) -> str:
@@ -429,6 +462,14 @@ def _paired(effect: Effect | None) -> Gain | Reason:
     if effect is None or effect.difference is None:
         return Reason(NOT_RUN if effect is None or effect.reason is None else effect.reason)
     return Gain(effect.difference.difference, effect.difference.t_interval, effect.n, splits=effect.splits)
+
+
+def _of_sides(side: Side, against: Side) -> Gain | Reason:
+    pairs, _ = pairs_of_runs(side, against)
+    if not pairs:
+        return Reason(NOT_RUN)
+    d = paired_difference(*scores_of_pairs(pairs), resamples=0)
+    return Gain(d.difference, d.t_interval, len(pairs), splits=len({run.split for run, _ in pairs}))
 
 
 def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
