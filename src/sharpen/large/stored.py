@@ -6,7 +6,7 @@
     x.npy                 features, float32; or x-indptr.npy, x-indices.npy, x-data.npy where they are sparse
     y.npy                 classes, int64, −1 for unknown
     weight.npy            of each entry of the adjacency, float64; where edges have weights
-    graph.json            name, class names, number of features
+    graph.json            name, class names, number of features; what it was made from, where that is known
     clusters-64/          the same in the order of 64 parts, once training has asked for it
 """
 

@@ -57,7 +57,7 @@ def read_decision(path: Path) -> Any:
     """What was decided; None if nothing was."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}); remove it to start anew") from None
