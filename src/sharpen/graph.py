@@ -132,14 +132,14 @@ class Graph:
     ) -> None:
         features = _features(x)
         num_nodes = features.shape[0]
-        labels = torch.full((num_nodes,), -1) if y is None else _labels(y, num_nodes)
+        labels = torch.full((num_nodes,), -1) if y is None else checked_labels(y, num_nodes)
         edges, weight = _edges(edge_index, edge_weight, num_nodes)
         fields = {
             "x": features,
             "edge_index": edges,
             "edge_weight": weight,
             "y": labels,
-            "class_names": _class_names(class_names, labels),
+            "class_names": checked_class_names(class_names, labels),
             "name": str(name),
         }
         for field, value in fields.items():
@@ -597,7 +597,12 @@ def _weights(values: Array, num_edges: int) -> np.ndarray:
     return weight
 
 
-def _labels(y: Array, num_nodes: int) -> Tensor:
+def checked_labels(y: Array, num_nodes: int) -> Tensor:
+    """One class number for each node, −1 for unknown, as int64; anything else is named and refused.
+
+    >>> checked_labels([0, -1], 2)
+    tensor([ 0, -1])
+    """
     labels = integer_tensor(y, "y")
     if tuple(labels.shape) != (num_nodes,):
         raise InputError(
@@ -609,7 +614,12 @@ def _labels(y: Array, num_nodes: int) -> Tensor:
     return labels
 
 
-def _class_names(class_names: Iterable[str] | None, y: Tensor) -> tuple[str, ...]:
+def checked_class_names(class_names: Iterable[str] | None, y: Tensor) -> tuple[str, ...]:
+    """A name for each class in y, each once; None: their numbers.
+
+    >>> checked_class_names(None, torch.tensor([0, -1, 1]))
+    ('0', '1')
+    """
     top = int(y.max())
     if class_names is None:
         if top >= y.numel():  # labels that are really identifiers would make a class of every number below

@@ -52,6 +52,26 @@ def test_what_does_not_fit_is_cut_and_a_line_says_so(tmp_path, monkeypatch):
     assert "batches" not in whole.stderr
 
 
+def test_what_was_cut_goes_on_cut_when_there_is_more_memory(tmp_path, monkeypatch):
+    original, epochs = trials.BatchedPopulation.epoch, []
+
+    def epoch(self):
+        epochs.append(int(self.epoch_number))
+        if len(epochs) == 3:
+            raise KeyboardInterrupt
+        original(self)
+
+    monkeypatch.setattr(trials.BatchedPopulation, "epoch", epoch)
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "memory_left", lambda device: 10**5)
+        assert compare(tmp_path, "digits", "--splits", "1", "--seeds", "2").exit_code == 130
+    result = compare(tmp_path, "digits", "--splits", "1", "--seeds", "2")
+    assert epochs[:4] == [0, 1, 2, 2]
+    assert "training in batches, clusters-32-4" in result.stderr
+    assert not (tmp_path / "checkpoints").exists()
+    assert "batches" not in compare(tmp_path, "digits", "--splits", "1", "--seeds", "2").stderr, "until it is done"
+
+
 def test_fit_in_clusters_labels_and_predicts(tmp_path):
     nodes, edges, _ = write_club(tmp_path)
     out = tmp_path / "out"

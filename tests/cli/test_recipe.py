@@ -60,6 +60,23 @@ def test_data_that_is_there_is_stored_once_and_used(tmp_path, monkeypatch):
     assert again.splits["given-0"].train.tolist() == [0, 3]
 
 
+@pytest.mark.usefixtures("ogb_package")
+def test_another_folder_of_data_is_another_graph(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name, features in (("a", "0.5,-1\n1,2\n3,4\n5,6.25\n"), ("b", "0.5,-1\n1,2\n3,4\n5,7\n")):
+        (tmp_path / name).mkdir()
+        write_arxiv(tmp_path / name, ARXIV | {"raw/node-feat.csv.gz": features})
+    first, second = (stored_dataset("ogbn-arxiv", tmp_path / name) for name in "ab")
+    assert first.graph.fingerprint != second.graph.fingerprint
+    assert stored_dataset("ogbn-arxiv", tmp_path / "a").graph.folder == first.graph.folder
+
+
+def test_the_help_says_which_recipes_go_on():
+    text = " ".join(run("recipe", "run", "--help").stdout.split())
+    assert "A recipe in clusters keeps checkpoints" in text
+    assert "One in full batches starts anew" in text
+
+
 def test_mistakes_are_named(tmp_path):
     with pytest.raises(InputError, match="no recipe 'ogbn-mag'"):
         run("recipe", "run", "ogbn-mag")

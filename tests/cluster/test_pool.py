@@ -9,7 +9,9 @@ import pytest
 import torch
 from rich.console import Console
 
+from sharpen.cluster import task
 from sharpen.cluster import view as view_module
+from sharpen.cluster.parcel import pack
 from sharpen.cluster.pool import Pool
 from sharpen.cluster.task import Report
 from sharpen.cluster.view import WorkersView
@@ -100,12 +102,21 @@ def test_a_population_in_batches_asks_for_less_than_one_on_the_whole_graph(clust
     ("nodes", "expected"),
     [
         ([node(16, memory=32 * GB), node(4, memory=8 * GB)], 32 * GB - 600 * 2**20),  # less a bare process
+        ([node(0, memory=64 * GB), node(4, memory=8 * GB)], 8 * GB - 600 * 2**20),  # a head that trains nothing
         ([node(4, gpus=2)], 5 * GB),
     ],
 )
 def test_what_one_population_can_have_is_known_before_it_is_cut(cluster, nodes, expected):
     cluster.nodes, cluster.free = nodes, [7 * GB, 5 * GB] * 10
     assert Pool().warm_up() == expected
+
+
+def test_a_worker_makes_of_a_parcel_what_it_made_of_it_last_time():
+    first, second = pack(path(4)), pack(path(4))
+    made = task._unpacked(first)
+    assert task._unpacked(replace(first, arrays=[a.copy() for a in first.arrays])) is made  # as Ray hands it over again
+    assert task._unpacked(second) is not made
+    assert task._unpacked(first) is not made  # only the last is kept
 
 
 def test_the_same_graph_is_not_sent_again(cluster):

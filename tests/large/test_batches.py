@@ -165,6 +165,61 @@ def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeyp
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
+class OneNeighbor:
+    """Stands in for PyG's loader where it draws: one neighbour of each node, by torch's own source of randomness."""
+
+    def __init__(self, parted: PartedGraph, fanout: int | None, hops: int) -> None:
+        self._parted = parted
+
+    def __call__(self, nodes):
+        from torch_geometric.data import Data
+
+        rows = [self._parted.col[self._parted.rowptr[n] : self._parted.rowptr[n + 1]] for n in nodes.tolist()]
+        drawn = torch.tensor([int(row[int(torch.randint(len(row), ()))]) for row in rows])
+        places = torch.arange(len(nodes))
+        return Data(n_id=torch.cat([nodes, drawn]), edge_index=torch.stack([len(nodes) + places, places]))
+
+
+def test_drawn_neighbors_depend_on_the_batch_alone(monkeypatch):
+    """Whoever builds which batches, and whatever else draws: so that the number of processes changes nothing."""
+    monkeypatch.setattr(batches_module, "neighbor_loader", OneNeighbor)
+    batches = NeighborBatches(arrange(towns(roads=True), 1), size=3, fanout=1, hops=1, per_step=2)
+    drawn = batches.draw(epoch=2)
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    all_of_them = [batches.build(chosen, moment) for moment, chosen in enumerate(drawn)]
+    assert torch.equal(torch.get_rng_state(), before), "the caller's draws go on as if nothing had been"
+    torch.rand(5)
+    batches.draw(epoch=2)
+    every_second = [batches.build(drawn[moment], moment) for moment in (3, 1)]
+    for a, b in zip(every_second, (all_of_them[3], all_of_them[1]), strict=True):
+        assert a.nodes.tolist() == b.nodes.tolist()
+    assert len({tuple(batches.build(drawn[0], moment).nodes) for moment in range(20)}) > 1, "other moments draw others"
+
+
+def test_batches_built_one_after_the_other_do_not_see_each_other(monkeypatch):
+    """One array of places serves all of them, and is left clean, even by one that failed."""
+    parted = arrange(towns(roads=True), 4)
+    batches = ClusterBatches(parted, 2, per_step=1)
+    wanted = [np.array(parts) for parts in combinations(range(4), 2)]
+    fresh = [ClusterBatches(parted, 2, per_step=1).build(parts) for parts in wanted]
+    monkeypatch.setattr(np, "cumsum", lambda values: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        batches.build(np.array([0, 3]))
+    monkeypatch.undo()
+    for parts, expected in zip(wanted, fresh, strict=True):
+        found = batches.build(parts)
+        for name in ("nodes", "rowptr", "col"):
+            assert np.array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_a_batch_costs_nothing_for_nodes_outside_of_it(monkeypatch):
+    """No array over all nodes is made for a batch."""
+    batches = ClusterBatches(arrange(towns(roads=True), 4), 1, per_step=1)
+    monkeypatch.setattr(np, "full", lambda *args, **kwargs: pytest.fail("an array over all nodes"))
+    batches.build(np.array([2]))
+
+
 def test_without_compiled_samplers_neighbors_are_refused(monkeypatch):
     import torch_geometric.typing as has
 

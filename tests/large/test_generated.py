@@ -34,10 +34,16 @@ def test_the_pattern_is_symmetric_with_one_loop_per_node(small):
     assert (matrix.diagonal() == 1).all()
 
 
-def test_the_same_again_is_opened_and_another_size_refused(small, tmp_path):
+def test_the_same_again_is_opened_and_another_refused(small, tmp_path):
     folder = small.graph.folder
     assert generate("ogbn-products", folder, scale=0.004).graph.fingerprint == small.graph.fingerprint
     with pytest.raises(InputError, match="another folder"):
         generate("ogbn-products", folder, scale=0.002)
+    with pytest.raises(InputError, match=r"'seed': 0.*'seed': 1.*another folder"):
+        generate("ogbn-products", folder, scale=0.004, seed=1)
+    same_nodes = 0.004 + 1e-9
+    assert SIZES["ogbn-products"].scaled(same_nodes).nodes == small.graph.num_nodes
+    with pytest.raises(InputError, match="another folder"):
+        generate("ogbn-products", folder, scale=same_nodes)
     with pytest.raises(InputError, match="choose one of"):
         generate("ogbn-mag", tmp_path / "mag")

@@ -22,6 +22,7 @@ from sharpen.report.figures import (
 from sharpen.studies import load_study
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import dynamics
+from sharpen.studies.outcome import outcome
 from sharpen.studies.ranking import rankings
 from sharpen.studies.steps import offset_steps, retune_steps
 from tests.studies.fake import records, traces
@@ -107,6 +108,18 @@ def test_a_forest_shows_every_cell_with_pairs_and_the_paper(drawn, told):
     for effect in shown:
         assert round(effect.difference.difference, 6) in points
         assert round(effect.published, 6) in points
+    partly = [text.get_text() for text in axes.texts if "of" in text.get_text()]
+    assert [text.split("n = ")[1] for text in partly] == ["5 of 10"] * 2  # Squirrel
+    assert "2 cells have only part of the runs." in " ".join(drawn["forest"].get_supxlabel().split())
+
+
+def test_an_interval_that_leaves_the_axes_ends_in_an_arrow():
+    study = load_study("universal")
+    wild = lambda t: 30 * (t.seed % 2) * t.lam if t.dataset == "photo" else 0.0  # noqa: E731
+    axes = forest_figure(outcome(study, "paper", records(study, "paper", wild, models=["gcn"]), models=["gcn"])).axes[0]
+    left, right = axes.get_xlim()
+    arrows = {line.get_marker(): line.get_xdata()[0] for line in axes.lines if line.get_marker() in "<>"}
+    assert arrows == {"<": left, ">": right}
 
 
 @pytest.mark.parametrize(

@@ -101,13 +101,71 @@ def test_a_claim_says_how_many_cells_diverged():
 
 
 def test_baselines_are_judged_on_the_ten_graphs(blocks):
-    assert "of 1 cell" in blocks["baselines"]()
+    text = blocks["baselines"]()
+    assert "of 1 cell" in text
+    tests = blocks["get"]("main", "paper").cell("cora", "gcn").sides["baseline"].tests
+    distance = (np.mean(tests) - 84.54) / np.hypot(np.std(tests, ddof=1), 0.86)
+    row = next(line for line in text.splitlines() if line.startswith("| Cora GCN"))
+    assert float(row.split("|")[-2].replace("−", "-")) == pytest.approx(distance, abs=0.051)
+
+
+def test_a_baseline_is_judged_although_the_grid_is_not_run_and_nothing_is_chosen():
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+
+    def get(name: str, protocol: str) -> Outcome:
+        own = load_study(name)
+        return outcome(own, protocol, records(own, protocol, keep=lambda t: t.lam in (0, 0.25), **few), **few)
+
+    blocks = findings_blocks(get, lambda _: {}, ())
+    assert "| Cora GCN |" in blocks["baselines"]()
+    assert "no cell has all its pairs yet" in blocks["main"]()
+    assert "| paper | *no cell complete yet, 10 of 205 runs* |" in claims(get).splitlines()[4]
+    (row,) = [line for line in blocks["comparison"]().splitlines() if line.startswith("| Cora")]
+    assert "*not run yet*" in row.split("|")[3]
+
+
+def test_a_run_that_serves_two_studies_is_said_to(blocks):
+    rows = [[place.strip() for place in line.split("|")] for line in blocks["cost"]().splitlines() if "| " in line]
+    own = {(row[1], row[2]): (row[3], row[4]) for row in rows}
+    assert own["One λ for all", "paper"] == ("10 of 10", "10")  # all of them points of the main grid
+    assert own["Meta-learned λ", "paper"] == ("10 of 10", "5")  # λ* is, what the network learns is not
+
+
+def test_a_lambda_tuned_elsewhere_is_paired_across_studies(blocks):
+    row = next(line for line in blocks["lambda-star"]().splitlines() if line.startswith("| Cora GCN"))
+    _, _, lam, plain, fixed, _ = row.split("|")
+    assert float(lam) == 1.35
+    get = blocks["get"]
+    star = get("meta-lambda", "paired").cell("cora", "gcn").sides["ts-tuned"].tests
+    for place, name in ((plain, "baseline"), (fixed, "ts-0.25")):
+        other = get("universal", "paired").cell("cora", "gcn").sides[name].tests
+        low, high = stats.ttest_rel(star, other).confidence_interval(0.95)
+        shown = [float(value.replace("−", "-")) for value in re.findall(r"[−+]?\d+\.\d\d", place)]
+        assert shown == pytest.approx([np.mean(star) - np.mean(other), low, high], abs=0.006)
+
+
+def test_one_comparison_on_single_splits_and_over_draws(blocks):
+    part = blocks["splits"]().split("on single splits and over draws")[1]
+    row = next(line for line in part.splitlines() if line.startswith("| Cora GCN"))
+    for place, protocol in zip(row.split("|")[2:5], ("paper", "ablation", "paired"), strict=True):
+        d = blocks["get"]("universal", protocol).cell("cora", "gcn").effects[0].difference
+        assert float(re.search(r"[−+]?\d+\.\d\d", place)[0].replace("−", "-")) == pytest.approx(d.difference, abs=0.006)
 
 
 def test_the_gap_is_told(blocks):
-    assert blocks["entropy-dynamics"]().startswith(
-        "Of 1 cells, the mean gap over epochs is larger with sharpening in 1"
+    text = blocks["entropy-dynamics"]()
+    assert text.startswith(
+        "Of 1 cell, the gap H_L − H_U, averaged over epochs, is larger with sharpening in 1 (95 % t "
     )
+    shown = float(re.search(r"larger in ([\d.]+) % of the epochs", text)[1])
+    frame = records(load_study("entropy-dynamics"), "paper", effect, datasets=["cora"])
+    traced = traces(frame)
+
+    def gap(lam: float) -> np.ndarray:
+        own = [traced[id] for id in frame[frame["lam"] == lam]["id"]]
+        return np.mean([t["entropy_labeled"].astype(float) - t["entropy_unlabeled"] for t in own], axis=0)
+
+    assert shown == pytest.approx(100 * np.mean(gap(0.25) > gap(0)), abs=0.05)
 
 
 def test_misspelt_and_unpaired_markers_are_named():

@@ -54,6 +54,30 @@ def test_what_is_missing_is_said_once_with_its_reason(told):
     assert "5 of 10 not run yet" in text
 
 
+def test_a_cell_with_part_of_its_runs_is_named_as_such(told):
+    (partly,) = [line for line in missing_lines(told("universal")) if line.startswith("part of the runs not run yet")]
+    assert "Squirrel GCN and Squirrel GAT (2 cells)" in partly
+    assert "Squirrel" in next(line for line in missing_lines(told("main")) if line.startswith("part of the runs"))
+    sheet = study_sheet(told("main"))
+    assert "205 of 410 runs not run yet" in page(sheet)
+    (said,) = [line for line in sheet.findings if line.startswith("baseline")]
+    counts = dict(re.findall(r"(\d+) cells \(([^)]+)\)", said.split("Not compared: ")[1]))
+    assert {text: int(n) for n, text in counts.items()}["data not at hand"] == 12
+
+
+def test_a_study_of_many_comparisons_tells_those_that_were_run():
+    study = load_study("lambda-curves")
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+    found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lam in (0, 0.25), **few), **few)
+    sheet = study_sheet(found)
+    assert [line[:20] for line in sheet.findings] == ["ts-0.25 − baseline: ", "59 other comparisons"]
+    assert ["ts-0.25" in table.title for table in sheet.tables[:-1]] == [True]
+
+
+def test_a_table_without_rows_is_left_out(told):
+    assert not any("in detail" in table.title for table in study_sheet(told("arxiv")).tables)
+
+
 def test_bold_is_where_the_interval_excludes_zero(told):
     text = page(study_sheet(told("universal")))
     for _, effect in told("universal").effects("ts-0.25 - baseline"):

@@ -11,6 +11,7 @@ from sharpen.paper import published
 from sharpen.report.study_text import gain_sentence
 from sharpen.studies import list_studies, load_study, plan
 from sharpen.studies.outcome import NO_DATA, Outcome, Side, costs, outcome
+from sharpen.studies.ranking import rankings
 from tests.studies.fake import bump, flat, records
 
 GAIN = "ts-0.25 - baseline"
@@ -124,7 +125,7 @@ def test_nothing_is_chosen_from_part_of_the_grid():
     frame = records(study, "paper", keep=lambda t: t.lam <= 1, datasets=["cora"], models=["gcn", "gat"])
     cell = outcome(study, "paper", frame, datasets=["cora"]).cell("cora", "gcn")
     assert cell.sides["ts-tuned"].variant is None
-    assert cell.effects[0].reason == "21 of 41 candidates run"
+    assert cell.effects[0].reason == "100 of 205 runs not run yet"
     assert cell.effects[0].published == 1.20
     assert cell.sides["baseline"].n == 5
 
@@ -224,6 +225,20 @@ def test_part_of_the_runs_is_shown_but_does_not_count():
     assert (effect.n, effect.complete, effect.corrected_p) == (4, False, None)
     assert effect.reason == "6 of 10 not run yet"
     assert found.complete == 2
+
+
+def test_part_of_a_baseline_is_not_held_against_the_paper_and_has_no_rank():
+    study = load_study("main")
+    few = {"datasets": ["cora"], "models": ["gcn", "gat"]}
+    frame = records(study, "paper", keep=lambda t: t.lam == 0 and (t.model == "gcn" or t.seed > 0), **few)
+    found = outcome(study, "paper", frame, **few)
+    assert found.cell("cora", "gcn").sides["baseline"].consistency is not None
+    part = found.cell("cora", "gat").sides["baseline"]
+    assert (part.n, part.consistency, part.reason) == (4, None, "1 of 5 not run yet")
+    (cora,) = [ranking for ranking in rankings(load_study("comparison"), found) if ranking.dataset == "cora"]
+    entries = {entry.method: entry for entry in cora.entries}
+    assert entries["GCN"].rank is not None
+    assert (entries["GAT"].rank, entries["GAT"].reason) == (None, "1 of 5 not run yet")
 
 
 def test_cells_without_records_carry_their_reason():

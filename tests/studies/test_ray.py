@@ -80,7 +80,7 @@ def test_a_lost_worker_and_a_lost_machine_leave_exactly_the_records_of_a_run_her
     assert codes["begun populations"] == 1  # what was begun here is continued there
     assert json.loads((folder / "drive.json").read_text())["killed"] == [True, True]
     lost = re.findall(r"after (a|\d) lost worker", text(folder, "drive"))
-    assert sum(1 if number == "a" else int(number) for number in lost) >= 2
+    assert sum(1 if number == "a" else int(number) for number in lost) >= 2, text(folder, "drive")
     pd.testing.assert_frame_equal(records(folder / "ray"), records(folder / "here"))
     assert traces(folder / "ray") == traces(folder / "here")
 

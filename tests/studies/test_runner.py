@@ -219,7 +219,9 @@ def test_the_cheapest_population_comes_first_and_none_is_too_large():
     assert max(costs.seconds(population) for population in limited) <= 270
     assert len(limited) > len(populations)
     hardly_any_time = work.populations(work.trials.values(), costs, Sizes(costs, time_limit=10.0))
-    assert sum(map(costs.seconds, hardly_any_time)) < 1.5 * sum(seconds)  # no crumbs, each of which would cost as much again
+    assert sum(map(costs.seconds, hardly_any_time)) < 1.5 * sum(
+        seconds
+    )  # no crumbs, each of which would cost as much again
 
 
 # Milliseconds per epoch of one member, from docs/performance.md.

@@ -30,6 +30,16 @@ def test_a_curve_has_every_lambda_once_and_zero_is_the_baseline():
     assert lambda_curves(found("labeled-term", datasets=["cora"])[0]) == []  # its baseline is λ = 0.25
 
 
+def test_a_lambda_of_which_runs_are_missing_is_no_point():
+    study = load_study("main")
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+    frame = records(study, "paper", keep=lambda t: t.lam < 0.35 and (t.lam, t.seed) != (0.25, 0), **few)
+    (curve,) = lambda_curves(outcome(study, "paper", frame, **few))
+    assert [point.lam for point in curve.points] == pytest.approx([0, 0.05, 0.1, 0.15, 0.2, 0.3])
+    lacking = frame[(frame["lam"] != 0) | (frame["seed"] != 0)]
+    assert lambda_curves(outcome(study, "paper", lacking, **few)) == []
+
+
 def test_bands_are_quantiles_over_datasets():
     told, frame = found("lambda-curves", datasets=["cora", "squirrel", "photo", "cs"], models=["sage"])
     (band,) = glass_bands(lambda_curves(told))

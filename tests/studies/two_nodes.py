@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -201,7 +202,8 @@ class Killer:
                 os.kill(self.worker, signal.SIGKILL)
             elif report.node == self._cluster["second"]:
                 self.machine = self._cluster["raylet"]
-                os.kill(self.machine, signal.SIGKILL)
+                for part in (self.machine, report.pid):  # all of a lost machine is lost, at once
+                    os.kill(part, signal.SIGKILL)
                 (folder / "killed").touch()
 
 
@@ -276,7 +278,7 @@ def train_read_only() -> None:
         Trial(model="gcn", hidden=4, epochs=2, lam_max=1.0),
         Trial(model="gcn", hidden=4, epochs=2, norm="batch"),
     ]
-    train(unpack(Parcel(parcel.rest, arrays)), trials, device="cpu", progress=False)
+    train(unpack(replace(parcel, arrays=arrays)), trials, device="cpu", progress=False)
 
 
 def look_at_a_cluster_of_ones_own() -> None:

@@ -10,9 +10,12 @@ import numpy as np
 import torch
 
 from sharpen import Trial, train
+from sharpen.cli.compare import compare
 from sharpen.graph import Graph
+from sharpen.large import layerwise
 from sharpen.splits import class_balanced
-from sharpen.training import batched
+from sharpen.training import batched, memory
+from sharpen.training import trials as training
 from sharpen.training.ranks import current_ranks, joined
 
 
@@ -91,7 +94,12 @@ def run(out: Path | None, checkpoints: Path | None, device: str = "cpu") -> None
 if __name__ == "__main__":
     torch.set_num_threads(1)
     folder = Path(sys.argv[1])
-    with joined("cpu") as (_, device):
+    layerwise._CHUNK_ACTIVATIONS["cpu"] = 500  # so that every process has runs of nodes of its own to evaluate
+    with joined("cpu") as (ranks, device):
+        # Processes see different amounts of free memory: the first decides.
+        training.members_in_batches = lambda *given: 2 - ranks.rank
+        memory.memory_left = lambda device: 10 ** (5 + 7 * ranks.rank)
+        compare("digits", splits="2", epochs=2, hidden=8, device=device, out=folder / "compare", page=False, quiet=True)
         run(folder / "two.npz", None, device)
         run(folder / "went-on-as-two.npz", folder / "stopped-as-one", device)
         with stopping_at(3, lambda: os._exit(9)):  # as a killed process: in the middle, without a word

@@ -1,5 +1,6 @@
 """Training in batches: the same as the full batch where a batch is all, the same on any number of processes, and resumable."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,10 +11,12 @@ import pytest
 import torch
 
 from sharpen import InputError, Trial, to_frame, train
+from sharpen.graph import Graph
 from sharpen.large import store_graph
 from sharpen.models import Network
-from sharpen.splits import class_balanced
+from sharpen.splits import Split, class_balanced
 from sharpen.training import batched, memory
+from sharpen.training import trials as training
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
 from tests.training import job
@@ -82,9 +85,10 @@ def test_a_stored_graph_gives_the_same_records(tmp_path):
         assert np.array_equal(a.logits, b.logits)
 
 
-def test_logits_are_not_kept_unless_asked_for():
+def test_weights_and_logits_are_not_kept_unless_asked_for():
     (record,) = train(GRAPH, trials(1)[:1], splits=[SPLIT], device="cpu", progress=False)
     assert record.logits is None
+    assert record.weights == {}
     assert to_frame([record])["batching"].tolist() == ["clusters-12-2-2"]
 
 
@@ -99,7 +103,10 @@ def same(a, b):
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_two_processes_train_as_one_and_go_on_as_any_number(tmp_path):
-    """torchrun with 2 processes equals 1; stopped as 1 it goes on as 2; killed as 2 it goes on as 1."""
+    """torchrun with 2 processes equals 1; stopped as 1 it goes on as 2; killed as 2 it goes on as 1.
+
+    The two find different amounts of memory, and evaluate runs of nodes that the one evaluates at once.
+    """
     job.run(tmp_path / "one.npz", None)
     with pytest.raises(job.Stopped), job.stopping_at(3, job.stop):
         job.run(None, tmp_path / "stopped-as-one")
@@ -122,6 +129,10 @@ def test_two_processes_train_as_one_and_go_on_as_any_number(tmp_path):
         assert other["world"] == world
         same(one, other)
     assert [path.suffix for path in (tmp_path / "stopped-as-two").iterdir()] == [".safetensors"]
+    told = json.loads((tmp_path / "compare/comparison.json").read_text())
+    assert told["settings"]["batching"] == "clusters-32-4-2", (
+        "the first process found too little memory, the other enough"
+    )
 
 
 def test_a_finished_checkpoint_trains_nothing_again(tmp_path, monkeypatch):
@@ -131,6 +142,48 @@ def test_a_finished_checkpoint_trains_nothing_again(tmp_path, monkeypatch):
     for a, b in zip(first, second, strict=True):
         assert (a.test, a.best_epoch) == (b.test, b.best_epoch)
         assert np.array_equal(a.logits, b.logits)
+
+
+@pytest.mark.parametrize("later", [1, 4])
+def test_it_goes_on_with_more_or_less_memory_than_before(later, tmp_path, monkeypatch):
+    """As many train together as when it was stopped, in the second population of two."""
+    four = [Trial(**(trials(3)[1].__dict__ | {"seed": seed})) for seed in range(4)]
+    whole = run(four)
+    original, seen = batched.BatchedPopulation.epoch, []
+
+    def epoch(self):
+        seen.append((self.members, int(self.epoch_number)))
+        if len(seen) == 6:
+            raise job.Stopped
+        original(self)
+
+    monkeypatch.setattr(batched.BatchedPopulation, "epoch", epoch)
+    monkeypatch.setattr(training, "members_in_batches", lambda *given: 2)
+    with pytest.raises(job.Stopped):
+        run(four, checkpoints=tmp_path)
+    monkeypatch.setattr(training, "members_in_batches", lambda *given: later)
+    resumed = run(four, checkpoints=tmp_path)
+    assert seen == [(2, 0), (2, 1), (2, 2), (2, 0), (2, 1), (2, 2), (2, 2)]
+    for a, b in zip(whole, resumed, strict=True):
+        np.testing.assert_allclose(a.logits, b.logits, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_checkpoint_of_other_data_is_not_taken_for_this(stored, tmp_path):
+    """Of as many nodes and edges, and of splits of the same name."""
+    turned = np.roll(GRAPH.y.numpy(), 1)
+    other = Graph(GRAPH.x, GRAPH.edge_index, turned, name="ring")
+    graphs = [store_graph(g, tmp_path / str(i)) if stored else g for i, g in enumerate((GRAPH, other))]
+    run(trials(2), graph=graphs[0], checkpoints=tmp_path / "kept")
+    with pytest.raises(InputError, match=r"another training .content"):
+        run(trials(2), graph=graphs[1], checkpoints=tmp_path / "kept")
+    with pytest.raises(InputError, match=r"another training .splits"):
+        train(
+            graphs[0], trials(2), splits=[Split(SPLIT.name, SPLIT.val, SPLIT.train, SPLIT.test)], device="cpu",
+            precision="float64", progress=False, keep_weights=True, checkpoints=tmp_path / "kept",
+        )  # fmt: skip
+    with pytest.raises(InputError, match=r"another training .precision float64, now float32"):
+        train(graphs[0], trials(2), splits=[SPLIT], device="cpu", progress=False, checkpoints=tmp_path / "kept")
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):

@@ -108,14 +108,13 @@ def compare(
     batches among four processes.
     """
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
-    import torch
-
     from sharpen.datasets import load_dataset
     from sharpen.evaluation import compare_lams
     from sharpen.report import headline, print_comparison
     from sharpen.report.page import comparison_page, write_page
     from sharpen.training import train
-    from sharpen.training.device import resolve_device
+    from sharpen.training.checkpoint import checkpoint_path, read_decision, write_decision
+    from sharpen.training.device import arithmetic_type, resolve_device
     from sharpen.training.memory import choose_batching
     from sharpen.training.ranks import joined
     from sharpen.training.trials import network_of, resolve
@@ -146,11 +145,21 @@ def compare(
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
         network, where = network_of(loaded.graph, resolve(plain, loaded)), resolve_device(device)
-        dtype = torch.float64 if precision == "float64" else torch.float32
-        cut, note = choose_batching(batching, network, loaded.graph, where, dtype, ranks.world)
-        notes += [f"{note[0].upper()}{note[1:]}."] if note else []
-        variants = [replace(each, batching=cut) for each in (plain, *(replace(sharp, lam=value) for value in lams))]
+        variants = [plain, *(replace(sharp, lam=value) for value in lams)]
         trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
+        kept = folder / "checkpoints"
+        decision = checkpoint_path(kept, [replace(each, dataset=loaded.name) for each in trials]).with_suffix(".json")
+
+        def choose() -> tuple[str | None, str]:
+            # What was chosen by the memory that was free stays chosen until the runs are done.
+            before = read_decision(decision) if batching == "auto" else None
+            return before or choose_batching(
+                batching, network, loaded.graph, where, arithmetic_type(precision), ranks.world
+            )
+
+        cut, note = ranks.decided(choose)
+        notes += [f"{note[0].upper()}{note[1:]}."] if note else []
+        trials = [replace(each, batching=cut) for each in trials]
         start = time.perf_counter()
         try:
             with output_folder(folder):
@@ -159,7 +168,8 @@ def compare(
                     typer.echo(f"Training {what} ...", err=True)
                     if note:
                         typer.echo(note, err=True)
-                kept = folder / "checkpoints"
+                if cut and batching == "auto" and ranks.writes:
+                    write_decision(decision, [cut, note])
                 records = train(loaded, trials, device=device, precision=precision, progress=talks, checkpoints=kept)
         except KeyboardInterrupt:
             rest = "the same command goes on from its checkpoints" if cut else f"nothing was written to {folder}"

@@ -1,4 +1,4 @@
-"""``sharpen recipe``: large graphs with settings that are known to work, on one process or several, resumable."""
+"""``sharpen recipe``: large graphs with settings that are known to work; in clusters on one process or several, and resumable."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from sharpen.errors import InputError
 from sharpen.trial import MODELS, to_frame
 
 recipe = typer.Typer(
-    no_args_is_help=True, help="Large graphs: settings by name, in batches, resumable, for torchrun too."
+    no_args_is_help=True, help="Large graphs: settings by name; those in clusters are resumable, for torchrun too."
 )
 
 
@@ -50,7 +50,10 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON, and nothing else.")] = False,
 ) -> None:
-    """Run a recipe; the same command goes on where it was stopped, on any number of processes.
+    """Run a recipe, and keep its records.
+
+    A recipe in clusters keeps checkpoints: the same command goes on where it was
+    stopped, on any number of processes. One in full batches starts anew.
 
     `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
     """

@@ -105,7 +105,7 @@ def report(
     if not any(reader.outcome(study, p).finished for study in studies if study.reads is None for p in study.protocols):
         typer.echo(reader.hint(), err=True)
     typer.echo(
-        f"{len(sheets)} page{'s' * (len(sheets) != 1)}, with CSV and LaTeX{' and figures' if figures else ''}, are in {out}"
+        f"{len(sheets)} table{'s' * (len(sheets) != 1)} in Markdown, CSV and LaTeX{', and figures,' if figures else ''} in {out}"
     )
     if page and parts:
         typer.echo(f"To look at all of it, open {out / 'page.html'}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import uuid
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,11 @@ from torch import Tensor
 class Parcel:
     """An object without its tensors, and those as arrays.
 
+    Args:
+        rest: The object, pickled.
+        arrays: Its tensors.
+        name: What tells it from other parcels.
+
     >>> parcel = pack({"a": torch.arange(3), "b": "text"})
     >>> parcel.arrays[0].tolist(), unpack(parcel)["b"]
     ([0, 1, 2], 'text')
@@ -29,6 +35,7 @@ class Parcel:
 
     rest: bytes
     arrays: list[np.ndarray]
+    name: str
 
     @property
     def nbytes(self) -> int:
@@ -41,7 +48,7 @@ def pack(content: Any) -> Parcel:
     buffer = io.BytesIO()
     packer = _Packer(buffer, protocol=5)
     packer.dump(content)
-    return Parcel(buffer.getvalue(), packer.arrays)
+    return Parcel(buffer.getvalue(), packer.arrays, uuid.uuid4().hex)
 
 
 def unpack(parcel: Parcel) -> Any:

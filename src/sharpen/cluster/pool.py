@@ -29,6 +29,8 @@ _SHARES_OF_A_CPU = 2
 _PROCESS_BYTES = 600 * 2**20
 _ACTIVATIONS = 10
 _LEAST_ACTIVATION_BYTES = 2 * 2**20
+# What cutting a graph into parts takes for each entry of the adjacency (docs/scale.md).
+_METIS_BYTES = 100
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,9 @@ class Pool:
         return self._parcels[id(data)][1:]
 
     def _largest_memory(self) -> int:
-        return max(int(node["Resources"].get("memory", 0)) for node in self._nodes())
+        # A machine without CPUs, as the head of a cluster often is, trains nothing.
+        working = [node["Resources"] for node in self._nodes() if node["Resources"].get("CPU", 0) >= 1]
+        return max((int(resources.get("memory", 0)) for resources in working), default=0)
 
 
 @contextmanager
@@ -340,8 +344,11 @@ def _no_code(reason: str) -> InputError:
 def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
     """Memory that a population on a CPU will take at most; :func:`sharpen.train` keeps to few members at a time there."""
     graph = data.graph if isinstance(data, Dataset) else data
-    if trial.batching is not None:  # one layer of all nodes, when it is evaluated
-        return _PROCESS_BYTES + 2 * size + 4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
+    if trial.batching is not None:
+        one_layer = (
+            4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
+        )  # of all nodes, to evaluate it
+        return _PROCESS_BYTES + 2 * size + max(one_layer, _METIS_BYTES * graph.adjacency.nnz)
     activation = max(4 * graph.num_nodes * (trial.hidden or 1), _LEAST_ACTIVATION_BYTES)
     return _PROCESS_BYTES + 2 * size + _ACTIVATIONS * (trial.layers or 1) * activation
 

@@ -82,6 +82,17 @@ class Board:
         return list(self._reports.values())
 
 
+_LAST: dict[str, Any] = {}
+
+
+def _unpacked(parcel: Parcel) -> Any:
+    """What is in a parcel; the same object as last time if the parcel is the same, so that a graph is cut and gathered once."""
+    if parcel.name not in _LAST:
+        _LAST.clear()  # one at a time: what was made for it may be large
+        _LAST[parcel.name] = unpack(parcel)
+    return _LAST[parcel.name]
+
+
 @cache
 def source() -> str:
     """A hash of the package's files: two machines with the same one run the same code.
@@ -145,7 +156,7 @@ def train_population(
             board.advance.remote(number, attempt, done)
 
     try:
-        records = train(unpack(parcel), trials, **{**options, "progress": tell})
+        records = train(_unpacked(parcel), trials, **{**options, "progress": tell})
     except InputError as error:
         return InputError(str(error)), node, attempt
     dropped: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}

@@ -21,6 +21,7 @@ bias that no weighting removes; more parts per batch make it smaller.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ import torch
 from sharpen.batching import Batching
 from sharpen.errors import InputError
 from sharpen.large.parted import PartedGraph
+from sharpen.large.stored import as_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +65,11 @@ class Batches(Protocol):
         """What each batch of an epoch is made of; together they hold every node exactly once."""
         ...
 
-    def build(self, chosen: np.ndarray) -> Batch:
-        """The batch made of it."""
+    def build(self, chosen: np.ndarray, moment: int = 0) -> Batch:
+        """The batch made of it; what else is drawn for it depends on the moment, a number of its own.
+
+        Nothing depends on which batches are built before it, so that it does not matter who builds which.
+        """
         ...
 
 
@@ -101,29 +106,36 @@ class ClusterBatches:
         self.per_epoch = _how_many(parted.num_parts, size, per_step)
         parts = -(-parted.num_parts // self.per_epoch)
         self.largest = int(np.sort(parted.sizes)[-parts:].sum())
+        # The place of each node in the batch that is being built, −1 outside of it. To fill it anew for each would cost all nodes
+        # for every batch; who builds leaves it as it was.
+        self._places = np.full(parted.num_nodes, -1, dtype=np.int32)
+        self._building = Lock()
 
     def draw(self, epoch: int) -> list[np.ndarray]:
         """The parts of each batch."""
         return _dealt(self._parted.num_parts, self.per_epoch, epoch)
 
-    def build(self, chosen: np.ndarray) -> Batch:
-        """The graph on these parts."""
-        graph = self._parted
+    def build(self, chosen: np.ndarray, moment: int = 0) -> Batch:
+        """The graph on these parts; there is nothing else to draw."""
+        graph, places = self._parted, self._places
         parts = np.sort(chosen)
         runs = [(int(graph.offsets[part]), int(graph.offsets[part + 1])) for part in parts]
         nodes = np.concatenate([np.arange(*run) for run in runs])
-        places = np.full(graph.num_nodes, -1, dtype=np.int32)
-        places[nodes] = np.arange(len(nodes), dtype=np.int32)
         seen, weight, rowptr = [], [], [np.zeros(1, dtype=np.int64)]
-        for start, stop in runs:
-            begin, end = int(graph.rowptr[start]), int(graph.rowptr[stop])
-            place = places[graph.col[begin:end]]
-            inside = place >= 0
-            count = np.concatenate([[0], np.cumsum(inside)])
-            rowptr.append(rowptr[-1][-1] + count[graph.rowptr[start + 1 : stop + 1] - begin])
-            seen.append(place[inside])
-            if graph.weight is not None:
-                weight.append(graph.weight[begin:end][inside])
+        with self._building:
+            try:
+                places[nodes] = np.arange(len(nodes), dtype=np.int32)
+                for start, stop in runs:
+                    begin, end = int(graph.rowptr[start]), int(graph.rowptr[stop])
+                    place = places[graph.col[begin:end]]
+                    inside = place >= 0
+                    count = np.concatenate([[0], np.cumsum(inside)])
+                    rowptr.append(rowptr[-1][-1] + count[graph.rowptr[start + 1 : stop + 1] - begin])
+                    seen.append(place[inside])
+                    if graph.weight is not None:
+                        weight.append(graph.weight[begin:end][inside])
+            finally:
+                places[nodes] = -1
         return Batch(
             nodes,
             np.concatenate(rowptr).astype(np.int32),
@@ -157,17 +169,19 @@ class NeighborBatches:
         self._loader = neighbor_loader(parted, fanout, hops) if hops else None
 
     def draw(self, epoch: int) -> list[np.ndarray]:
-        """The core of each batch; the neighbours of the epoch are drawn from the same seed."""
-        torch.manual_seed(epoch)  # the loader knows no other source of randomness
+        """The core of each batch."""
         return _dealt(self._parted.num_nodes, self.per_epoch, epoch)
 
-    def build(self, chosen: np.ndarray) -> Batch:
-        """These nodes with the neighbours drawn for them."""
+    def build(self, chosen: np.ndarray, moment: int = 0) -> Batch:
+        """These nodes with the neighbours drawn for them at that moment."""
         core, probability = len(chosen), len(chosen) / self._parted.num_nodes
         if self._loader is None:
             alone = np.arange(core + 1, dtype=np.int32)
             return Batch(chosen, alone, alone[:-1], core, probability, symmetric=True)
-        drawn = self._loader(torch.from_numpy(chosen))
+        # The loader knows no other source of randomness than torch's own, which is the caller's.
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(moment)
+            drawn = self._loader(torch.from_numpy(chosen))
         nodes = drawn.n_id.numpy()
         own = np.arange(len(nodes))
         source, target = drawn.edge_index.numpy()  # messages go from source to target
@@ -189,7 +203,7 @@ def neighbor_loader(parted: PartedGraph, fanout: int | None, hops: int) -> Any:
             "(https://pytorch-geometric.readthedocs.io), or use clusters"
         )
     row = torch.repeat_interleave(torch.arange(parted.num_nodes), torch.from_numpy(parted.degree))
-    col = torch.from_numpy(np.asarray(parted.col)).long()
+    col = as_tensor(parted.col).long()
     others = row != col
     data = Data(edge_index=torch.stack([col[others], row[others]]), num_nodes=parted.num_nodes)
     return NeighborLoader(data, num_neighbors=[-1 if fanout is None else fanout] * hops, batch_size=1)

@@ -11,13 +11,14 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
-from sharpen.large.stored import StoredGraph, open_graph, save_array, write_stored
+from sharpen.large.stored import StoredGraph, open_graph, read_origin, save_array, write_stored
 from sharpen.splits import Split
 
 
@@ -89,15 +90,17 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
     if name not in SIZES:
         raise InputError(f"there is no published size for {name!r}; choose one of {', '.join(SIZES)}")
     size, where = SIZES[name].scaled(scale), Path(folder)
-    graph = open_graph(where) if where.exists() else _write(size, where, f"generated-{name}", seed)
-    if graph.num_nodes != size.nodes:
-        raise InputError(f"{where} holds a graph of {graph.num_nodes} nodes, not of {size.nodes}; give another folder")
+    origin = {"generated": name, "scale": float(scale), "seed": int(seed)}
+    graph = open_graph(where) if where.exists() else _write(size, where, f"generated-{name}", seed, origin)
+    found = read_origin(where)
+    if found != origin:
+        raise InputError(f"{where} holds a graph made from {found}, not from {origin}; give another folder")
     order = np.random.default_rng([seed, 1]).permutation(size.nodes)
     train, val, test = np.split(order[: sum(size.split)], np.cumsum(size.split)[:2])
     return Dataset(graph.name, graph, splits=Splits([Split("given-0", train, val, test)], y=graph.y))
 
 
-def _write(size: Size, folder: Path, name: str, seed: int) -> StoredGraph:
+def _write(size: Size, folder: Path, name: str, seed: int, origin: dict[str, Any]) -> StoredGraph:
     rng = np.random.default_rng([seed, 0])
     communities = max(size.classes, size.nodes // _COMMUNITY)
     community = rng.integers(communities, size=size.nodes)
@@ -119,7 +122,7 @@ def _write(size: Size, folder: Path, name: str, seed: int) -> StoredGraph:
         save_array(x, (size.nodes, size.features), np.dtype(np.float32), features)
         names = tuple(str(c) for c in range(size.classes))
         arrays = {"rowptr": rowptr, "col": col, "y": y}
-        return write_stored(folder, arrays, size.features, names, name, x_file=x)
+        return write_stored(folder, arrays, size.features, names, name, x, origin)
 
 
 def _edges(size: Size, community: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -13,6 +13,7 @@ from sharpen.kernels.features import FixedMatrix, fixed
 from sharpen.kernels.sparse import Csr
 from sharpen.large.batches import Batch
 from sharpen.large.parted import PartedGraph
+from sharpen.large.stored import as_tensor
 from sharpen.models import Inputs
 from sharpen.models.convolution import Convolution
 
@@ -37,7 +38,8 @@ class RowInputs(Inputs):
         held = parted.held(gather, self.device, self.dtype)
         if held is None:
             rows: Any = parted.x if gather is None else parted.propagated(gather, self.dtype)
-            return fixed(rows[nodes], self.device, self.dtype)
+            some = as_tensor(rows[nodes]).to(self.device, self.dtype) if isinstance(rows, np.ndarray) else rows[nodes]
+            return fixed(some, self.device, self.dtype)
         some = held[nodes] if isinstance(nodes, slice) else held[torch.from_numpy(nodes).to(self.device)]
         return fixed(some, self.device, self.dtype)
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from sharpen.graph import Graph
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.partition import metis
-from sharpen.large.stored import StoredGraph, load_array, save_array
+from sharpen.large.stored import StoredGraph, as_tensor, check_rows, load_array, save_array, writing_beside
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
 CHUNK_ENTRIES = 2**22
@@ -153,13 +153,14 @@ class PartedGraph:
             return load_array(path)
 
         def fill(out: np.ndarray) -> None:
-            features = torch.from_numpy(self.x).to(dtype)[None]
+            features = as_tensor(self.x).to(dtype)[None]
             for chunk in self.chunks():
                 spmm_into(torch.from_numpy(out[None, chunk]), self.rows(chunk, gather, cpu, dtype), features)
 
         numbers = np.dtype(str(dtype).removeprefix("torch."))
         if path is not None:
-            save_array(path, self.x.shape, numbers, fill)
+            with writing_beside(path.parent):
+                save_array(path, self.x.shape, numbers, fill)
             return load_array(path)
         out = np.empty(self.x.shape, numbers)
         fill(out)
@@ -196,7 +197,8 @@ def arrange(graph: Graph, parts: int) -> PartedGraph:
         elif isinstance(graph, StoredGraph):
             folder = graph.folder / f"clusters-{parts}"
             if not folder.exists():
-                _write(folder, _renumbered(graph, parts))
+                with writing_beside(graph.folder):
+                    _write(folder, graph, parts)
             known[parts] = _read(folder)
         else:
             known[parts] = _renumbered(graph, parts)
@@ -262,11 +264,14 @@ def _entries(rowptr: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     return np.arange(ends[-1]) + np.repeat(rowptr[nodes] - (ends - counts), counts)
 
 
-def _write(folder: Path, parted: PartedGraph) -> None:
+def _write(folder: Path, graph: Graph, parts: int) -> None:
     """Writes under another name first: a folder in its place is whole."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".arranging-") as unfinished:
         made = Path(unfinished, folder.name)
         made.mkdir()
+        parted = _renumbered(
+            graph, parts
+        )  # after the folder: METIS takes long, and what cannot be written is known before
         for name in ("rowptr", "col", "order", "offsets"):
             np.save(made / f"{name}.npy", getattr(parted, name))
         if parted.weight is not None:
@@ -299,4 +304,5 @@ def _read(folder: Path) -> PartedGraph:
         parts: Any = tuple(load_array(folder / f"x-{name}.npy") for name in ("data", "indices", "indptr"))
         x = sp.csr_array(parts, shape=(len(arrays["order"]), features))
     weight = load_array(folder / "weight.npy") if (folder / "weight.npy").exists() else None
+    check_rows(folder, arrays["rowptr"], arrays["col"])
     return PartedGraph(arrays["rowptr"], arrays["col"], x, arrays["order"], arrays["offsets"], folder, weight)

@@ -6,13 +6,14 @@ it is not there, a graph of the same size is generated in its place, if asked fo
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sharpen.datasets import Dataset, Splits, load_dataset
-from sharpen.datasets.download import cache_folder
+from sharpen.datasets.download import cache_folder, data_folders
 from sharpen.errors import InputError
 from sharpen.large.generated import generate
 from sharpen.large.stored import open_graph, store_graph
@@ -64,7 +65,7 @@ RECIPES: dict[str, Recipe] = {
             "ogbn-products",
             "ogbn-products",
             None,
-            "three layers of 256 as in OGB's examples; needs about 50 GB at once",
+            "three layers of 256 as in OGB's examples; needs about 30 GB of a GPU at once, GAT 48 GB",
             _PRODUCTS | {"lr": 0.003, "epochs": 500},
         ),
         Recipe(
@@ -91,8 +92,9 @@ def find_recipe(name: str) -> Recipe:
 
 
 def stored_dataset(name: str, root: str | os.PathLike[str] | None = None) -> Dataset:
-    """A dataset whose graph is mapped from disk: from the cache, or loaded and stored there."""
-    folder = cache_folder() / "stored" / name
+    """A dataset whose graph is mapped from disk: from the cache, or loaded and stored there, once for each folder of data."""
+    source = hashlib.sha256(str(data_folders(root)[0].resolve()).encode()).hexdigest()[:12]
+    folder = cache_folder() / "stored" / f"{name}-{source}"
     if not folder.exists():
         loaded = load_dataset(name, root)
         _split_file(folder).parent.mkdir(parents=True, exist_ok=True)

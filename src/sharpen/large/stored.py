@@ -6,7 +6,7 @@
     x.npy                 features, float32; or x-indptr.npy, x-indices.npy, x-data.npy where they are sparse
     y.npy                 classes, int64, −1 for unknown
     weight.npy            of each entry of the adjacency, float64; where edges have weights
-    graph.json            name, class names, number of features
+    graph.json            name, class names, number of features; what it was made from, where that is known
     clusters-64/          the same in the order of 64 parts, once training has asked for it
 """
 
@@ -15,7 +15,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,47 +28,89 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
-from sharpen.graph import Adjacency, Graph
+from sharpen.graph import Adjacency, Array, Graph, checked_class_names, checked_labels
+
+# Entries of an array on disk that are checked together.
+_CHECKED_AT_ONCE = 2**22
+
+
+@dataclass
+class _Replaceable:
+    """The fields of a stored graph that :func:`dataclasses.replace` knows.
+
+    It asks for every field and hands all of them to the constructor: but features are read from the folder again, and edges are
+    made only when somebody needs them.
+    """
+
+    folder: Path
+    y: Tensor
+    class_names: tuple[str, ...]
+    name: str
 
 
 class StoredGraph(Graph):
-    """A graph whose arrays lie on disk. Its edges are those of its adjacency, in both directions, without self-loops."""
+    """A graph whose arrays lie on disk. Its edges are those of its adjacency, in both directions, without self-loops.
+
+    With :func:`dataclasses.replace` a copy gets labels, class names or a name of its own, in memory; features and edges stay
+    where they are.
+
+    Args:
+        folder: Where it lies.
+        y, class_names, name: In place of those that lie there.
+    """
 
     folder: Path
+    __dataclass_fields__ = _Replaceable.__dataclass_fields__
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        y: Array | None = None,
+        class_names: Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> None:
         where = Path(folder)
         try:
             about = json.loads((where / "graph.json").read_text(encoding="utf-8"))
-            rowptr, col = (torch.from_numpy(load_array(where / f"{name}.npy")) for name in ("rowptr", "col"))
-            weighs = (where / "weight.npy").exists()
-            weight = torch.from_numpy(load_array(where / "weight.npy")) if weighs else None
-            adjacency = Adjacency(rowptr, col, num_nodes=len(rowptr) - 1, weight=weight)
-            y = torch.from_numpy(load_array(where / "y.npy"))
+            rowptr, col, known = (_tensor(where / f"{key}.npy") for key in ("rowptr", "col", "y"))
+            weight = _tensor(where / "weight.npy") if (where / "weight.npy").exists() else None
             if (where / "x.npy").exists():
-                x = torch.from_numpy(load_array(where / "x.npy"))
+                x = _tensor(where / "x.npy")
             else:
-                starts, column, value = (
-                    torch.from_numpy(load_array(where / f"x-{name}.npy")) for name in ("indptr", "indices", "data")
-                )
-                shape = (len(y), int(about["features"]))
-                x = torch.sparse_csr_tensor(starts, column, value, size=shape, check_invariants=False)
-            fields = {
-                "x": x,
-                "y": y,
-                "class_names": tuple(about["class_names"]),
-                "name": about["name"],
-            }
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                starts, column, entries = (_tensor(where / f"x-{key}.npy") for key in ("indptr", "indices", "data"))
+                shape = (len(starts) - 1, int(about["features"]))
+                x = torch.sparse_csr_tensor(starts, column, entries, size=shape, check_invariants=False)
+            names, title = tuple(map(str, about["class_names"])), str(about["name"])
+        except (FileNotFoundError, NotADirectoryError, EOFError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(
                 f"{where} is not a stored graph ({type(error).__name__}: {error}); make it with store_graph"
             ) from error
-        if adjacency.num_nodes != len(y) or len(x) != len(y):
+        except OSError as error:
+            raise InputError(
+                f"{where} cannot be read ({error.strerror or error}); see who may read it, and the limits on this process's memory"
+            ) from error
+        types = {"rowptr": (rowptr, torch.int32), "col": (col, torch.int32), "y": (known, torch.int64)}
+        for key, (array, dtype) in types.items():
+            if array.dim() != 1 or array.dtype != dtype:
+                raise InputError(f"{where / key}.npy is no list of {dtype}; store the graph again")
+        if not len(rowptr) - 1 == len(known) == len(x):
             raise InputError(f"{where}: rowptr, x and y do not agree in the number of nodes; store the graph again")
+        if weight is not None and weight.shape != col.shape:
+            raise InputError(f"{where}: weight and col do not agree in their length; store the graph again")
+        check_rows(where, rowptr.numpy(), col.numpy())
+        labels = known if y is None else checked_labels(y, len(known))
+        fields = {
+            "x": x,
+            "y": labels,
+            "class_names": checked_class_names(names if class_names is None else class_names, labels),
+            "name": title if name is None else str(name),
+            "folder": where,
+            "adjacency": Adjacency(rowptr, col, num_nodes=len(known), weight=weight),
+        }
         for field, value in fields.items():
             object.__setattr__(self, field, value)
-        object.__setattr__(self, "folder", where)
-        object.__setattr__(self, "adjacency", adjacency)
 
     @cached_property
     def edge_index(self) -> Tensor:
@@ -124,8 +169,12 @@ def write_stored(
     class_names: tuple[str, ...],
     name: str,
     x_file: Path | None = None,
+    origin: Mapping[str, Any] | None = None,
 ) -> StoredGraph:
-    """The arrays of a graph as a folder that appears whole or not at all; features may lie in a file already, which is moved."""
+    """The arrays of a graph as a folder that appears whole or not at all; features may lie in a file already, which is moved.
+
+    What it was made from, ``origin``, is kept beside them.
+    """
     where = Path(folder)
     if where.exists():
         raise InputError(f"{where} exists already; give a new folder")
@@ -138,13 +187,15 @@ def write_stored(
         if x_file is not None:
             os.replace(x_file, made / "x.npy")
         about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
+        if origin is not None:
+            about["origin"] = dict(origin)
         (made / "graph.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
         os.replace(made, where)
     return StoredGraph(where)
 
 
 def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
-    """A graph that :func:`store_graph` wrote; nothing but its labels' size is read before it is needed.
+    """A graph that :func:`store_graph` wrote; its pattern is gone through once to check it, features are read when they are needed.
 
     >>> open_graph("no/such/folder")
     Traceback (most recent call last):
@@ -153,10 +204,81 @@ def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
     return StoredGraph(folder)
 
 
+def read_origin(folder: str | os.PathLike[str]) -> Any:
+    """What a stored graph was made from; None if that is not known.
+
+    >>> place = Path(tempfile.mkdtemp()) / "pair"
+    >>> pair = store_graph(Graph(x=np.eye(2), edge_index=[[0], [1]]), place)
+    >>> read_origin(place) is None
+    True
+    """
+    return json.loads(Path(folder, "graph.json").read_text(encoding="utf-8")).get("origin")
+
+
 def load_array(path: Path) -> np.ndarray:
-    """An array on disk, mapped; what is written to it stays in memory, though nothing should be."""
-    array: np.ndarray = np.load(path, mmap_mode="c", allow_pickle=False)
+    """An array on disk, mapped for reading: however large it is, memory is needed only for what is looked at."""
+    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
+
+
+def as_tensor(array: np.ndarray) -> Tensor:
+    """A tensor over an array that nobody may write to; torch would warn of that, and nobody does.
+
+    >>> fixed = np.arange(3)
+    >>> fixed.flags.writeable = False
+    >>> as_tensor(fixed).tolist()
+    [0, 1, 2]
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*not writable.*")
+        return torch.from_numpy(array)
+
+
+def _tensor(path: Path) -> Tensor:
+    return as_tensor(load_array(path))
+
+
+def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:
+    """Refuses compressed rows that point outside of themselves, since those who follow them do not look.
+
+    >>> check_rows(Path("pair"), np.array([0, 2, 4]), np.array([0, 1, 0, 1]))
+    >>> check_rows(Path("pair"), np.array([0, 2, 4]), np.array([0, 1, 0, 2]))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: pair: col[3] is 2, but there are 2 nodes; store the graph again
+    """
+    nodes, step = len(rowptr) - 1, _CHECKED_AT_ONCE
+    if nodes < 1 or rowptr[0] != 0 or rowptr[-1] != len(col):
+        raise InputError(f"{where}: rowptr does not run from 0 to the {len(col)} entries of col; store the graph again")
+    for start in range(0, nodes, step):
+        some = rowptr[start : start + step + 1]
+        if not (some[1:] > some[:-1]).all():  # each node is in its own row, so none is empty
+            raise InputError(f"{where}: rowptr does not increase from node to node; store the graph again")
+    for start in range(0, len(col), step):
+        some = col[start : start + step]
+        if some.min() < 0 or some.max() >= nodes:
+            entry = int(np.argmax((some < 0) | (some >= nodes)))
+            raise InputError(
+                f"{where}: col[{start + entry}] is {some[entry]}, but there are {nodes} nodes; store the graph again"
+            )
+
+
+@contextmanager
+def writing_beside(folder: Path) -> Iterator[None]:
+    """A block that writes to the folder of a stored graph; where that is not possible, the way out is named.
+
+    >>> with writing_beside(Path("lent")):
+    ...     raise PermissionError(13, "Permission denied")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: lent cannot be written to (Permission denied), but training in batches keeps the graph in the order
+    of its parts there; make it writable, make room, or store the graph in another folder
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written to ({error.strerror or error}), but training in batches keeps the graph in the order of "
+            f"its parts there; make it writable, make room, or store the graph in another folder"
+        ) from error
 
 
 def save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[np.ndarray], None]) -> None:

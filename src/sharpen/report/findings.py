@@ -7,13 +7,14 @@ around it, the judgement, is written by hand and stays.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from sharpen.errors import InputError, did_you_mean
-from sharpen.evaluation import UnpairedDifference, unpaired_difference
+from sharpen.evaluation import UnpairedDifference, paired_difference, unpaired_difference
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus
 from sharpen.report.study_text import (
@@ -22,13 +23,23 @@ from sharpen.report.study_text import (
     band_sentences,
     cost_sentence,
     gain_sentence,
+    gap_sentence,
     sentences,
 )
 from sharpen.report.tables import Column, Gain, Number, Place, Quoted, Reason, Score, Table, Text, to_markdown
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
-from sharpen.studies.outcome import CellOutcome, Cost, Outcome, Side
+from sharpen.studies.outcome import (
+    NOT_RUN,
+    CellOutcome,
+    Cost,
+    Effect,
+    Outcome,
+    Side,
+    pairs_of_runs,
+    scores_of_pairs,
+)
 from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study, list_studies, load_study
 
@@ -73,6 +84,7 @@ def findings_blocks(
         "lambda-curves": lambda: curves(found),
         "entropy-dynamics": lambda: entropies(found("entropy-dynamics", "paper"), traces),
         "splits": lambda: split_story(found),
+        "lambda-star": lambda: tuned_elsewhere(found),
         "comparison": lambda: ranks(load_study("comparison"), found("main", "paper")),
         "cost": lambda: cost(found, total),
     }
@@ -126,7 +138,7 @@ def claims(found: Found) -> str:
             diverged = sum(e.diverged > 0 for e in everywhere)
             cells = str(len(effects)) + (f" ({diverged} more diverged)" if diverged else "")
             if not effects:
-                rows.append((claim, minus(contrast), protocol, cells, Reason("not run yet"), None, None, None, None))
+                rows.append((claim, minus(contrast), protocol, Reason(_so_far(outcome)), *[None] * 5))
                 continue
             rows.append(
                 (
@@ -167,11 +179,23 @@ def baselines(main: Outcome) -> str:
     own = _only(main, TEN)
     within, beyond, open_ = agreement(own, "baseline")
     lines = [agreement_sentence(own, "baseline")]
-    distances = [
-        abs(side.consistency.distance)
-        for cell in own.cells
-        if (side := cell.sides["baseline"]).consistency is not None and side.consistency.distance is not None
-    ]
+    rows: list[tuple[Place, ...]] = []
+    distances = []
+    for cell in own.cells:
+        side = cell.sides["baseline"]
+        said, found = side.published, side.consistency
+        if said is None or said.mean is None or found is None or found.distance is None:
+            continue
+        distances.append(abs(found.distance))
+        rows.append(
+            (
+                cell_title(cell.dataset, cell.model),
+                _score(side),
+                Quoted("", said.mean, said.sd),
+                Number(found.difference, sign=True),
+                Number(found.distance, 1, sign=True),
+            )
+        )
     if distances:
         lines.append(
             f"Median distance {np.median(distances):.2f} combined standard deviations; the aim is at most two in 36 of the "
@@ -179,7 +203,17 @@ def baselines(main: Outcome) -> str:
         )
     if open_:
         lines.append(f"Not run: {', '.join(cell_title(cell.dataset, cell.model) for cell in open_)}.")
-    return sentences(lines)
+    if not rows:
+        return sentences(lines)
+    columns = (
+        Column("cell", "cell"),
+        Column("ours", "ours", "right"),
+        Column("paper", "paper", "right"),
+        Column("difference", "difference, points", "right"),
+        Column("distance", "in combined sd", "right"),
+    )
+    table = to_markdown(Table("Plain training, ours and the paper's, paper protocol", columns, tuple(rows)))
+    return f"{sentences(lines)}\n\n{table.strip()}"
 
 
 def comparison(found: Found, name: str) -> str:
@@ -216,14 +250,7 @@ def entropies(outcome: Outcome, traces: Callable[[Outcome], Traces]) -> str:
     cells = dynamics(outcome, traces(outcome))
     if not cells:
         return "Not run yet."
-    sure = [cell for cell in cells if cell.gap.t_interval is not None and cell.gap.t_interval[0] > 0]
-    always = [cell for cell in cells if cell.above == 1]
-    line = (
-        f"Of {len(cells)} cells, the mean gap over epochs is larger with sharpening in "
-        f"{sum(cell.gap.difference > 0 for cell in cells)} (95 % t interval above zero in {len(sure)}); it is larger in every "
-        f"epoch in {len(always)}."
-    )
-    return f"{line}\n\n{to_markdown(dynamics_table(cells, 'Entropy gap during training')).strip()}"
+    return f"{gap_sentence(cells)}\n\n{to_markdown(dynamics_table(cells, 'Entropy gap during training')).strip()}"
 
 
 def split_story(found: Found) -> str:
@@ -235,6 +262,9 @@ def split_story(found: Found) -> str:
     two = _two_splits(found)
     if two.rows:
         parts.append(to_markdown(two))
+    single = _single_splits(found)
+    if single.rows:
+        parts.append(to_markdown(single))
     rows: list[tuple[Place, ...]] = []
     for name in ("labeled-term", "test-only", "entropy-order", "meta-lambda"):
         rows += _crossed(found, name)
@@ -249,11 +279,34 @@ def split_story(found: Found) -> str:
         )
         notes = (
             "Across two splits: the variant on the split of seed 42 minus the symmetric objective on that of seed 123, "
-            "as in the paper's scripts, with Welch's 95 % interval. Paired: the same splits and seeds on both sides, "
+            "with Welch's 95 % interval. Paired: the same splits and seeds on both sides, "
             "with the 95 % t interval. Bold where an interval excludes zero.",
         )
         parts.append(to_markdown(Table("The paper's ablations on Planetoid, remade", columns, tuple(rows), notes)))
     return "\n\n".join(part.strip() for part in parts) or "Not run yet."
+
+
+def tuned_elsewhere(found: Found) -> str:
+    """What the paper's λ*, chosen on one split, is worth over draws of the split: against none, and against λ = 0.25."""
+    rows: list[tuple[Place, ...]] = []
+    for cell, plain in _same_cells(found("meta-lambda", "paired"), found("universal", "paired")):
+        star, trial = cell.sides["ts-tuned"], cell.sides["ts-tuned"].trial
+        others = [plain.sides[name] for name in ("baseline", "ts-0.25")]
+        if cell.dataset not in PLANETOID or trial is None or not all(_whole(side) for side in (star, *others)):
+            continue
+        rows.append((cell_title(cell.dataset, cell.model), Number(trial.lam), *(_of_sides(star, o) for o in others)))
+    if not rows:
+        return "Not run yet."
+    columns = (
+        Column("cell", "cell"),
+        Column("lam", "the paper's λ*", "right"),
+        Column("plain", "λ* − no sharpening", "right"),
+        Column("fixed", "λ* − λ = 0.25", "right"),
+    )
+    notes = (
+        "Paired on the same 20 draws of the split, with the 95 % t interval, bold where it excludes zero; not corrected.",
+    )
+    return to_markdown(Table("The paper's λ* over draws of the split", columns, tuple(rows), notes))
 
 
 def ranks(study: Study, main: Outcome) -> str:
@@ -263,7 +316,7 @@ def ranks(study: Study, main: Outcome) -> str:
         Column("plain", "our best without sharpening", "right"),
         Column("sharp", "our best with λ by validation", "right"),
         Column("first", "best published", "right"),
-        Column("of", "of", "right"),
+        Column("of", "methods with a score", "right"),
     )
     rows: list[tuple[Place, ...]] = []
     for ranking in rankings(study, main):
@@ -277,36 +330,44 @@ def ranks(study: Study, main: Outcome) -> str:
         rows.append(
             (
                 dataset_title(ranking.dataset),
-                *(None if e is None else f"{e.method} {e.mean:.2f}, rank {e.rank}" for e in kinds),
+                *(Reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, rank {e.rank}" for e in kinds),
                 None if other is None else f"{other.method} {other.mean:.2f}, rank {other.rank}",
                 str(len(scored)),
             )
         )
     if not rows:
         return "Not run yet."
-    return to_markdown(Table("Ranks by mean score; other methods as published", columns, tuple(rows)))
+    notes = (
+        "Ours are those that have all their runs: what is not run yet has no rank, and can still move the others.",
+    )
+    return to_markdown(Table("Ranks by mean score; other methods as published", columns, tuple(rows), notes))
 
 
 def cost(found: Found, total: Sequence[Cost]) -> str:
     """What every study took under each protocol, and all of them together."""
+    outcomes = [found(study.name, p) for study in list_studies() if study.reads is None for p in study.protocols]
+    own = [{run.id for cell in o.cells for side in cell.sides.values() for run in side.runs} for o in outcomes]
+    serves = Counter(id for ids in own for id in ids)
     rows: list[tuple[Place, ...]] = []
-    for study in list_studies():
-        for protocol in study.protocols if study.reads is None else ():
-            outcome = found(study.name, protocol)
-            if not outcome.complete:
-                continue
-            rows.append(
-                (
-                    study.title,
-                    protocol,
-                    f"{outcome.finished:,} of {outcome.planned:,}",
-                    duration(sum(c.seconds for c in outcome.costs)),
-                    ", ".join(dict.fromkeys(f"{c.device} ({c.precision})" for c in outcome.costs)),
-                )
+    for outcome, ids in zip(outcomes, own, strict=True):
+        shared = sum(serves[id] > 1 for id in ids)
+        # Runs that others needed do not make it a study that was run.
+        if not ids or (shared == len(ids) and not outcome.complete):
+            continue
+        rows.append(
+            (
+                outcome.study.title,
+                outcome.protocol,
+                f"{outcome.finished:,} of {outcome.planned:,}",
+                f"{shared:,}",
+                duration(sum(c.seconds for c in outcome.costs)),
+                ", ".join(dict.fromkeys(f"{c.device} ({c.precision})" for c in outcome.costs)),
             )
+        )
     if not rows:
         return "Not run yet."
-    columns = tuple(Column(key, key) for key in ("study", "protocol", "runs", "time", "device"))
+    keys = ("study", "protocol", "runs", "of them in other rows too", "time", "device")
+    columns = tuple(Column(key, key) for key in keys)
     notes = (
         f"All together, a run that serves several studies counted once: {cost_sentence(total)} Training only: reading data and "
         "looking for how many runs fit at once are not in it.",
@@ -315,11 +376,18 @@ def cost(found: Found, total: Sequence[Cost]) -> str:
 
 
 def _protocols(found: Found, name: str) -> list[str]:
-    """The protocols under which a study has complete cells, the paired one first; the paired one if none has."""
+    """The protocols under which a study has complete cells, the paired one first; if none has, the study's first."""
     study = load_study(name)
     wanted: list[str] = [protocol for protocol in ("paired", "paper") if protocol in study.protocols]
     ready = [p for p in wanted if found(name, p).complete]
-    return ready or wanted[:1]
+    return ready or list(study.protocols[:1])
+
+
+def _so_far(outcome: Outcome) -> str:
+    """How much of a study without a complete cell is there."""
+    if not outcome.finished:
+        return NOT_RUN
+    return f"no cell complete yet, {outcome.finished:,} of {outcome.planned:,} runs"
 
 
 def _sure(p: float | None) -> bool:
@@ -352,7 +420,7 @@ def _two_splits(found: Found) -> Table:
     for name in ("baseline", "ts-0.25"):
         for cell, other in _same_cells(paper, ablation):
             a, b = other.sides[name], cell.sides[name]
-            if cell.dataset not in PLANETOID or not a.n or not b.n:
+            if cell.dataset not in PLANETOID or not _whole(a) or not _whole(b):
                 continue
             difference = _apart(a, b)
             rows.append((name, cell_title(cell.dataset, cell.model), _score(b), _score(a), difference))
@@ -366,13 +434,51 @@ def _two_splits(found: Found) -> Table:
     return Table("The same training on two splits", columns, tuple(rows), ("With Welch's 95 % interval.",))
 
 
+def _single_splits(found: Found) -> Table:
+    """The gain of λ = 0.25 on each of two splits, and over draws: how far one split speaks for others."""
+    rows: list[tuple[Place, ...]] = []
+    outcomes = [found("universal", protocol) for protocol in ("paper", "ablation", "paired")]
+    contrast = outcomes[0].study.compare[0].name
+    for cell in outcomes[1].cells:
+        key = (cell.dataset, cell.model)
+        same = [next((c for c in outcome.cells if (c.dataset, c.model) == key), None) for outcome in outcomes]
+        effects = [None if c is None else c.effect(contrast) for c in same]
+        if cell.dataset in PLANETOID and sum(e is not None and e.complete for e in effects) > 1:
+            rows.append((cell_title(*key), *(_paired(e) for e in effects)))
+    columns = (
+        Column("cell", "cell"),
+        Column("main", "split of seed 123", "right"),
+        Column("ablation", "split of seed 42", "right"),
+        Column("draws", "20 draws", "right"),
+    )
+    notes = (
+        "Paired, with the 95 % t interval, bold where it excludes zero: over seeds on the single splits, over splits in the last "
+        "column.",
+    )
+    return Table(f"One comparison ({minus(contrast)}) on single splits and over draws", columns, tuple(rows), notes)
+
+
+def _paired(effect: Effect | None) -> Gain | Reason:
+    if effect is None or effect.difference is None:
+        return Reason(NOT_RUN if effect is None or effect.reason is None else effect.reason)
+    return Gain(effect.difference.difference, effect.difference.t_interval, effect.n, splits=effect.splits)
+
+
+def _of_sides(side: Side, against: Side) -> Gain | Reason:
+    pairs, _ = pairs_of_runs(side, against)
+    if not pairs:
+        return Reason(NOT_RUN)
+    d = paired_difference(*scores_of_pairs(pairs), resamples=0)
+    return Gain(d.difference, d.t_interval, len(pairs), splits=len({run.split for run, _ in pairs}))
+
+
 def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
     paper, ablation, paired = (found(name, protocol) for protocol in ("paper", "ablation", "paired"))
     contrast = paper.study.compare[0]
     rows: list[tuple[Place, ...]] = []
     for cell, other in _same_cells(paper, ablation):
         variant, against = other.sides[contrast.variant], cell.sides[contrast.against]
-        if cell.dataset not in PLANETOID or not variant.n or not against.n:
+        if cell.dataset not in PLANETOID or not _whole(variant):
             continue
         effect = other.effect(contrast.name)
         draws = next(c for c in paired.cells if (c.dataset, c.model) == (cell.dataset, cell.model)).effect(
@@ -385,13 +491,8 @@ def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
                 None
                 if effect.published is None
                 else Quoted("", effect.published, effect.published_sd, difference=True),
-                _apart(variant, against),
-                *(
-                    Reason(e.reason or "no pairs")
-                    if e.difference is None
-                    else Gain(e.difference.difference, e.difference.t_interval, e.n, splits=e.splits)
-                    for e in (effect, draws)
-                ),
+                _apart(variant, against) if _whole(against) else Reason(against.reason or NOT_RUN),
+                *(_paired(e) for e in (effect, draws)),
             )
         )
     return rows
@@ -406,6 +507,10 @@ def _apart(a: Side, b: Side) -> Gain:
     """The unpaired difference of two sides; the column says that it is."""
     difference: UnpairedDifference = unpaired_difference(a.tests, b.tests)
     return Gain(difference.difference, difference.t_interval, tell_n=False)
+
+
+def _whole(side: Side) -> bool:
+    return side.complete and side.n > 0
 
 
 def _score(side: Side) -> Score | Text:

@@ -24,7 +24,8 @@ from sharpen.report.study_text import (
     agreement_sentence,
     band_sentences,
     cost_sentence,
-    gain_sentence,
+    gain_sentences,
+    gap_sentence,
     missing_lines,
     provenance_sentence,
     sentences,
@@ -95,15 +96,20 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     if is_curve:
         tables.append(lambda_table(curves, f"{study.title}: Glass's Δ by λ, {outcome.protocol} protocol"))
     else:
-        tables += [gain_grid(outcome, contrast) for contrast in contrasts[:MOST_GRIDS]]
+        tables += [gain_grid(outcome, contrast) for contrast in shown_contrasts(outcome)]
     if trajectories:
         tables.append(dynamics_table(trajectories, f"{study.title}: the gap, {outcome.protocol} protocol"))
     data = details(outcome) if study.compare else score_data(outcome)
     if study.compare and not is_curve:
-        tables.append(details(outcome, contrasts, only_pairs=True))
+        detailed = details(outcome, contrasts, only_pairs=True)
+        tables += [detailed] if detailed.rows else []
     limit = outcome.max_epochs
     quick = [] if limit is None else [f"At most {limit} epochs a run: a quick look, and no result of the study."]
-    findings = band_sentences(curves) if is_curve else [gain_sentence(outcome, c.name) for c in contrasts]
+    findings = [gap_sentence(trajectories)] if trajectories else []
+    if is_curve:
+        findings += band_sentences(curves)
+    else:
+        findings += gain_sentences(outcome, [contrast.name for contrast in contrasts], MOST_GRIDS)
     if outcome.protocol == "paper":
         findings += [agreement_sentence(outcome, name) for name in outcome.names if _published(outcome, name)]
     return Sheet(
@@ -132,6 +138,23 @@ def leading_contrasts(study: Study) -> tuple[Contrast, ...]:
     if len(study.compare) > MOST_GRIDS and study.compare[0].variant in study.choose:
         return study.compare[:1]
     return study.compare
+
+
+def shown_contrasts(outcome: Outcome) -> tuple[Contrast, ...]:
+    """Those of them that have a table in the paper's layout: of many the first that have complete cells, if any has.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> [contrast.name for contrast in shown_contrasts(empty)]
+    ['ts--1 - baseline']
+    """
+    told = leading_contrasts(outcome.study)
+    if len(told) <= MOST_GRIDS:
+        return told
+    ready = [c for c in told if any(effect.complete for _, effect in outcome.effects(c.name))]
+    return tuple(ready[:MOST_GRIDS]) or told[:1]
 
 
 def is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
@@ -336,4 +359,13 @@ def _rank_sentences(found: Sequence[Ranking]) -> list[str]:
         for ranking, entry in best
         if entry is not None
     ]
-    return [f"Our best entry ranks: {', '.join(places)}."] if places else ["No score of ours is there to rank yet."]
+    if not places:
+        return ["No score of ours is there to rank yet."]
+    ours = [entry for ranking, entry_ in best if entry_ is not None for entry in ranking.entries if entry.ours]
+    scored = sum(entry.rank is not None for entry in ours)
+    lines = [f"Our best entry ranks: {', '.join(places)}."]
+    if scored < len(ours):
+        lines.append(
+            f"On these datasets {len(ours) - scored} of our {len(ours)} entries have no score yet and no rank."
+        )
+    return lines

@@ -296,7 +296,7 @@ def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
                 for side in (cell.baseline, cell.sharpened)
             ),
             Gain(cell.gap.difference, cell.gap.t_interval, cell.gap.n, decimals=3),
-            Number(100 * cell.above, 0),
+            Number(100 * cell.above, 1),
         )
         for cell in cells
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -13,7 +14,8 @@ from sharpen.report.study_tables import minus
 from sharpen.report.tables import number, signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, glass_bands
-from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
+from sharpen.studies.dynamics import Dynamics
+from sharpen.studies.outcome import NOT_RUN, CellOutcome, Cost, Effect, Outcome, Provenance
 
 
 def gain_sentence(outcome: Outcome, name: str) -> str:
@@ -44,6 +46,41 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     if judged:
         text += f" Consistent with the paper's difference: {agreeing} of {len(judged)}."
     return text + others
+
+
+def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[str]:
+    """The same for every comparison; of more than so many, only those with complete cells, and how many have none.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> gain_sentences(empty, [contrast.name for contrast in empty.study.compare], most=4)
+    ['60 comparisons, and no cell has all the pairs of one yet.']
+    """
+    if len(names) <= most:
+        return [gain_sentence(outcome, name) for name in names]
+    told = [name for name in names if any(effect.complete for _, effect in outcome.effects(name))]
+    if not told:
+        return [f"{len(names)} comparisons, and no cell has all the pairs of one yet."]
+    lines = [gain_sentence(outcome, name) for name in told]
+    rest = len(names) - len(told)
+    if rest:
+        lines.append(f"{rest} other {_plural('comparison', rest)}: no cell has all its pairs yet.")
+    return lines
+
+
+def gap_sentence(cells: Sequence[Dynamics]) -> str:
+    """In how many cells the gap H_L − H_U is larger with sharpening: on average over epochs, and epoch by epoch."""
+    larger = sum(cell.gap.difference > 0 for cell in cells)
+    sure = sum(cell.gap.t_interval is not None and cell.gap.t_interval[0] > 0 for cell in cells)
+    shares = sorted(100 * cell.above for cell in cells)
+    reach = number(shares[0], 1) if len(cells) == 1 else f"{number(shares[0], 1)} to {number(shares[-1], 1)}"
+    return (
+        f"Of {len(cells)} {_plural('cell', len(cells))}, the gap H_L − H_U, averaged over epochs, is larger with sharpening in "
+        f"{larger} (95 % t interval above zero in {sure}). Epoch by epoch, its mean over runs is larger in {reach} % of the "
+        "epochs of a cell."
+    )
 
 
 def _not_counted(effects: Sequence[Effect]) -> str:
@@ -135,11 +172,15 @@ def agreement_sentence(outcome: Outcome, name: str) -> str:
                 f"{number(abs(consistency.distance), 1)} combined sd)"
             )
     text += f"; beyond: {', '.join(far)}." if far else "."
-    return text + (f" {len(open_)} not run." if open_ else "")
+    if open_:
+        kinds = Counter(_kind(cell.sides[name].reason or "no score") for cell in open_)
+        parts = [f"{count} {_plural('cell', count)} ({kind})" for kind, count in kinds.items()]
+        text += f" Not compared: {', '.join(parts)}."
+    return text
 
 
 def missing_lines(outcome: Outcome) -> list[str]:
-    """Which cells have nothing to show, by reason.
+    """Which cells have nothing to show, or not all of it, by reason.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
@@ -149,9 +190,10 @@ def missing_lines(outcome: Outcome) -> list[str]:
     """
     cells: dict[str, list[CellOutcome]] = {}
     for cell in outcome.cells:
-        reasons = dict.fromkeys(effect.reason for effect in cell.effects if effect.difference is None and effect.reason)
+        lacking = [effect for effect in cell.effects if effect.difference is None or effect.partial]
+        reasons = dict.fromkeys(_kind(effect.reason) for effect in lacking if effect.reason)
         if not cell.effects:  # a study that compares nothing
-            reasons = dict.fromkeys(side.reason for side in cell.sides.values() if not side.n and side.reason)
+            reasons = dict.fromkeys(_kind(side.reason) for side in cell.sides.values() if not side.n and side.reason)
         for reason in reasons:
             cells.setdefault(reason, []).append(cell)
     return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]
@@ -199,6 +241,11 @@ def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
             dataset_title(dataset) if own == every else " and ".join(cell_title(dataset, model) for model in own)
         )
     return f"{', '.join(parts)} ({len(cells)} {_plural('cell', len(cells))})"
+
+
+def _kind(reason: str) -> str:
+    """A reason without its numbers: they differ from cell to cell, and the cells tell them."""
+    return f"part of the runs {NOT_RUN}" if reason.endswith(NOT_RUN) and reason != NOT_RUN else reason
 
 
 def _mean(effect: Effect) -> float:

@@ -135,12 +135,13 @@ def glass_bands(curves: Sequence[Curve]) -> list[Band]:
 
 def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
     baseline = cell.sides.get(outcome.study.baseline or "")
-    if baseline is None or baseline.trial is None or baseline.trial.lam != 0 or not baseline.n:
+    if baseline is None or baseline.trial is None or baseline.trial.lam != 0 or not baseline.complete or not baseline.n:
         return None
     points = []
     for name in outcome.study.variants:
         side = cell.sides[name]
-        if side.trial is not None and side.n and on_lambda_curve(cell, name, outcome.study):
+        # A λ of which runs are missing would be a mean over other runs than its neighbours.
+        if side.trial is not None and side.complete and side.n and on_lambda_curve(cell, name, outcome.study):
             point = _point(side.trial.lam, side, baseline)
             if point is not None:
                 points.append(point)

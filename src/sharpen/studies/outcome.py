@@ -171,6 +171,11 @@ class Effect:
         return self.difference is not None and self.n == self.planned and not self.mixed
 
     @property
+    def partial(self) -> bool:
+        """Whether there are pairs, and fewer than planned: more of them will change what they say."""
+        return self.difference is not None and self.finished < self.planned
+
+    @property
     def verdict(self) -> str:
         """``gain`` or ``loss`` where the 95 % t interval excludes zero, else ``unclear``; ``unknown`` without two pairs.
 
@@ -397,9 +402,9 @@ def _shortfall(side: Side, absent: str) -> str | None:
 def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: CellPlan, absent: str) -> Side:
     """The candidate with the best mean validation score, once all are finished."""
     size = candidates[0].planned
-    complete = sum(side.complete for side in candidates)
-    if complete < len(candidates):
-        some = f"{complete} of {len(candidates)} candidates run" if any(side.runs for side in candidates) else absent
+    wanted, there = size * len(candidates), sum(len(side.runs) for side in candidates)
+    if there < wanted:
+        some = f"{wanted - there:,} of {wanted:,} runs {NOT_RUN}" if there else absent
         return Side(name, None, None, size, reason=planned.reason or some)
     # Of equals the first is taken: what changes nothing stands first, then what changes λ least, then the order of the study.
     unchanged = baseline.trial if baseline is not None else None
@@ -416,12 +421,12 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
 
 
 def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side) -> Side:
-    """The side with what the paper says of it; splits and numbers of runs are comparable under its own protocol only."""
+    """The side with what the paper says of it; comparable under its own protocol only, and once all runs are there."""
     said = _published_side(study, planned, side.name)
     if said is None or said.mean is None:
         return side
     consistency = None
-    if protocol == "paper" and side.n:
+    if protocol == "paper" and side.complete and side.n:
         own = said == published(study.published or "").get((*planned.cell, side.name))  # else it is of the main table
         count = _published_runs(study, planned.cell) if own else len(runs(planned.cell.dataset, "paper"))
         consistency = consistent_with(said.mean, said.sd, count, side.tests)

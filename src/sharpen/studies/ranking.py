@@ -95,7 +95,7 @@ def _ours(method: str, dataset: str, main: Outcome) -> Entry:
     choice = next(iter(main.study.choose), None)
     name = choice if method.endswith(SHARPENED) else main.study.baseline
     side = cell.sides.get(name or "") if cell is not None else None
-    if side is None or side.mean is None:
+    if side is None or side.mean is None or not side.complete:
         return Entry(method, None, None, ours=True, reason=NOT_RUN if side is None else side.reason)
     return Entry(method, side.mean, side.sd, ours=True, n=side.n)
 

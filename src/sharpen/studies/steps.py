@@ -84,7 +84,7 @@ def _of_cell(
         side = cell.sides[name]
         at = None if side.trial is None else step(side.trial, baseline.trial)
         pairs, _ = pairs_of_runs(side, baseline)
-        if at is None or not pairs:
+        if at is None or not pairs or not side.complete or not baseline.complete:
             continue
         difference = paired_difference(*scores_of_pairs(pairs), resamples=0)
         steps[at] = Step(*at, difference.difference, difference.t_interval, side.trial in chosen)

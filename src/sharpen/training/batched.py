@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from sharpen.large.batches import Batch, make_batches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import PartedGraph, arrange
-from sharpen.large.stored import StoredGraph
+from sharpen.large.stored import StoredGraph, as_tensor
 from sharpen.models import Network
 from sharpen.objective import combine, sharpening_parts
 from sharpen.splits import Split
@@ -78,7 +79,7 @@ class BatchedPopulation(Members):
         renumbered = {
             id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
         }
-        y = graph.y[torch.from_numpy(np.asarray(self.parted.order))].to(device)
+        y = graph.y[as_tensor(self.parted.order)].to(device)
         super().__init__(
             network,
             y,
@@ -88,7 +89,7 @@ class BatchedPopulation(Members):
             dtype,
             replace(terms, keep_weights=True),
         )
-        self.device, self.dtype, self._place, self._keep_logits = device, dtype, place, terms.keep_weights
+        self.device, self.dtype, self._place, self._keeps = device, dtype, place, terms.keep_weights
         if self.class_weight is not None:
             # The weighted mean is over all labeled nodes: its normaliser is theirs, and a batch only estimates the sum.
             known = self.class_weight[self.y.clamp(min=0)]
@@ -106,21 +107,21 @@ class BatchedPopulation(Members):
         epoch, per_step = int(self.epoch_number), self.batching.per_step
         drawn = self.batches.draw(epoch)
         steps = [self.ranks.mine(range(first, first + per_step)) for first in range(0, len(drawn), per_step)]
-        built = self._built([drawn[number] for step in steps for number in step])
+        built = self._built([(drawn[number], epoch * len(drawn) + number) for step in steps for number in step])
         total = self.lam.new_zeros(len(self.STEP), self.members)
         for step in steps:
-            total += self._train_step([(epoch * len(drawn) + number, next(built)) for number in step])
+            total += self._train_step([next(built) for _ in step])
         self._trace([*(total / len(steps)), *self._evaluate()])
         self.epoch_number += 1
 
-    def _built(self, chosen: Sequence[np.ndarray]) -> Iterator[Batch]:
-        """The batches one after the other; the next is cut out of the graph while one is computed with."""
+    def _built(self, wanted: Sequence[tuple[np.ndarray, int]]) -> Iterator[tuple[int, Batch]]:
+        """The batches one after the other, each with its moment; the next is cut out of the graph while one is computed with."""
         with ThreadPoolExecutor(1) as ahead:
-            coming = ahead.submit(self.batches.build, chosen[0])
-            for following in chosen[1:]:
-                batch, coming = coming.result(), ahead.submit(self.batches.build, following)
-                yield batch
-            yield coming.result()
+            coming = ahead.submit(self.batches.build, *wanted[0])
+            for (_, moment), following in pairwise(wanted):
+                batch, coming = coming.result(), ahead.submit(self.batches.build, *following)
+                yield moment, batch
+            yield wanted[-1][1], coming.result()
 
     def _train_step(self, batches: Sequence[tuple[int, Batch]]) -> Tensor:
         """One step of every member from this process's batches and those of the others; gives the step's numbers, [4, R]."""
@@ -194,8 +195,11 @@ class BatchedPopulation(Members):
         logits = self._logits(self.best_weights)
         test = self._score(logits, self.masks["test"])
         place = torch.from_numpy(self._place).to(logits.device)
-        self.best_logits = logits[:, place] if self._keep_logits else logits[:, :0]
-        return Results(self, test)
+        self.best_logits = logits[:, place] if self._keeps else logits[:, :0]
+        results = Results(self, test)
+        if not self._keeps:  # they were needed here only
+            results.weights = {}
+        return results
 
     def state(self) -> dict[str, Tensor]:
         """All that changes during training: tensors by name, the very ones, so that writing to them restores a state."""

@@ -26,6 +26,43 @@ def checkpoint_path(folder: Path, trials: Sequence[Trial]) -> Path:
     return folder / f"{digest}.safetensors"
 
 
+def members_kept(folder: Path, trials: Sequence[Trial]) -> int:
+    """How many of the trials were trained together when the first of them left a checkpoint; 0 if none did.
+
+    How many fit depends on the memory that is free, and the names of checkpoints depend on who trained together: to go on, the same
+    trials have to come together again.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> trials = [Trial(seed=seed) for seed in range(5)]
+    >>> checkpoint_path(folder, trials[:3]).touch()
+    >>> members_kept(folder, trials), members_kept(folder, trials[1:])
+    (3, 0)
+    """
+    sizes = range(len(trials), 0, -1)
+    return next((size for size in sizes if checkpoint_path(folder, trials[:size]).exists()), 0)
+
+
+def write_decision(path: Path, value: Any) -> None:
+    """Something that was decided by what was free at the time, so that it stays decided; anything that JSON holds.
+
+    >>> path = Path(tempfile.mkdtemp()) / "batching.json"
+    >>> write_decision(path, ["clusters-32-4", "too large"])
+    >>> read_decision(path)
+    ['clusters-32-4', 'too large']
+    """
+    _write_whole(path, json.dumps(value).encode())
+
+
+def read_decision(path: Path) -> Any:
+    """What was decided; None if nothing was."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); remove it to start anew") from None
+
+
 def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
     """Tensors and what they are, beside the old file until they are complete, then in its place.
 
@@ -36,13 +73,18 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     [1.0, 1.0]
     >>> read_checkpoint(path, {"nodes": 8})
     Traceback (most recent call last):
-    sharpen.errors.InputError: ...kept.safetensors was written for other data (nodes 7, now 8); give another folder, or remove it
+    sharpen.errors.InputError: ...kept.safetensors was written for another training (nodes 7, now 8); give another
+    folder, or remove it
     """
     from safetensors.torch import save
 
     data = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, {"about": json.dumps(about)}
     )
+    _write_whole(path, data)
+
+
+def _write_whole(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".writing-", delete=False) as file:
         try:
@@ -68,6 +110,7 @@ def read_checkpoint(path: Path, about: Mapping[str, Any]) -> dict[str, Tensor]:
     for key, value in about.items():
         if written.get(key) != value:
             raise InputError(
-                f"{path} was written for other data ({key} {written.get(key)}, now {value}); give another folder, or remove it"
+                f"{path} was written for another training ({key} {written.get(key)}, now {value}); give another folder, "
+                f"or remove it"
             )
     return state

@@ -51,6 +51,15 @@ def check_precision(precision: str, kind: str) -> None:
         raise InputError("precision 'tf32' exists on GPUs only; use float32 on the CPU")
 
 
+def arithmetic_type(precision: str) -> torch.dtype:
+    """The type that a precision computes in.
+
+    >>> arithmetic_type("tf32")
+    torch.float32
+    """
+    return torch.float64 if precision == "float64" else torch.float32
+
+
 @contextmanager
 def arithmetic(precision: str, device: torch.device) -> Iterator[torch.dtype]:
     """Sets the current GPU and how float32 products are computed, for the time of the block; gives the type to compute in.
@@ -65,7 +74,7 @@ def arithmetic(precision: str, device: torch.device) -> Iterator[torch.dtype]:
     here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     try:
         with here:  # kernels are launched on the current GPU
-            yield torch.float64 if precision == "float64" else torch.float32
+            yield arithmetic_type(precision)
     finally:
         torch.set_float32_matmul_precision(before)
 

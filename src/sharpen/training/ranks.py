@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from sharpen.errors import InputError
 
 T = TypeVar("T")
 # METIS, or the reading of a graph, may take one process long while the others wait.
@@ -65,13 +67,25 @@ class Ranks:
             for tensor in tensors.values():
                 dist.broadcast(tensor, src=0)
 
-    def agree(self, value: bool) -> bool:
-        """What the first process says."""
+    def decided(self, decide: Callable[[], T]) -> T:
+        """What the first process decides; the others do not ask themselves, since they might see it otherwise.
+
+        >>> Ranks().decided(lambda: 3)
+        3
+        """
         if not dist.is_initialized():
-            return value
-        said: list[bool] = [value]
+            return decide()
+        said: list[Any] = [None]
+        if self.writes:
+            try:
+                said = [decide()]
+            except InputError as error:  # nobody is to wait for an answer that does not come
+                said = [error]
         dist.broadcast_object_list(said, src=0)
-        return said[0]
+        if isinstance(said[0], InputError):
+            raise said[0]
+        answer: T = said[0]
+        return answer
 
     def wait(self) -> None:
         """Until all processes are here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import math
 import os
 import platform
@@ -12,6 +13,7 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,13 +21,15 @@ from sharpen.batching import Batching
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
+from sharpen.large.stored import StoredGraph
 from sharpen.models import Inputs, Network
 from sharpen.splits import Split
 from sharpen.training.batched import BatchedPopulation
 from sharpen.training.capture import Runner
-from sharpen.training.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
+from sharpen.training.checkpoint import checkpoint_path, members_kept, read_checkpoint, write_checkpoint
 from sharpen.training.device import (
     arithmetic,
+    arithmetic_type,
     describe_device,
     free_memory,
     keep_freed_memory,
@@ -123,7 +127,7 @@ def train(
             group = [resolved[i] for i in indices]
             network = network_of(dataset.graph, group[0])
             if group[0].batching is not None:
-                done = _train_batched(network, dataset, group, where, dtype, bar, terms, checkpoints, finished)
+                done = _train_batched(network, dataset, group, where, precision, bar, terms, checkpoints, finished)
             else:
                 if network.model not in inputs:
                     inputs[network.model] = Inputs(dataset.graph, network.convolution, where, dtype)
@@ -281,7 +285,7 @@ def _train_batched(
     dataset: Dataset,
     trials: list[Trial],
     device: torch.device,
-    dtype: torch.dtype,
+    precision: str,
     bar: ProgressBar,
     terms: Terms,
     checkpoints: str | os.PathLike[str] | None,
@@ -289,33 +293,55 @@ def _train_batched(
 ) -> list[Record]:
     """Trains trials of one architecture and one batching, as many at once as memory allows, and can go on where it stopped."""
     records: list[Record] = []
-    batching = Batching.parse(str(trials[0].batching))
-    size = members_in_batches(network, dataset.graph, batching, len(trials), device, dtype)
+    batching, dtype = Batching.parse(str(trials[0].batching)), arithmetic_type(precision)
+    folder, ranks = None if checkpoints is None else Path(checkpoints), current_ranks()
+
+    def members_at_once() -> int:
+        kept = 0 if folder is None else members_kept(folder, trials)
+        return kept or members_in_batches(network, dataset.graph, batching, len(trials), device, dtype)
+
+    size = ranks.decided(members_at_once)
     keep_freed_memory(device)
     for first in range(0, len(trials), size):
         start, some = time.perf_counter(), trials[first : first + size]
         splits = [dataset.splits[str(trial.split)] for trial in some]
         population = BatchedPopulation(
-            network, dataset.graph, batching, dataset.metric, some, splits, device, dtype, terms, current_ranks()
+            network, dataset.graph, batching, dataset.metric, some, splits, device, dtype, terms, ranks
         )
-        path = None if checkpoints is None else checkpoint_path(Path(checkpoints), some)
-        about = {
-            "nodes": dataset.graph.num_nodes,
-            "edges": dataset.graph.num_edges,
-            "type": str(dtype),
-            "metric": dataset.metric,
-            "terms": [terms.choose, None if terms.class_weight is None else list(terms.class_weight)],
-        }
-        if path is not None and population.ranks.agree(path.exists()):
-            population.restore(read_checkpoint(path, about) if population.ranks.writes else None)
+        path = None if folder is None else checkpoint_path(folder, some)
+        about = {} if path is None else _about(dataset, splits, precision, terms)
+        if path is not None and ranks.decided(path.exists):
+            population.restore(read_checkpoint(path, about) if ranks.writes else None)
             bar.advance(int(population.epoch_number) * len(some), population)
         while int(population.epoch_number) < population.epochs:
             population.epoch()
             bar.advance(len(some), population)
-            if path is not None and population.ranks.writes:
+            if path is not None and ranks.writes:
                 write_checkpoint(path, population.state(), about)
         records += finished(_records(some, population.results(), terms.keep_weights, time.perf_counter() - start))
     return records
+
+
+def _about(dataset: Dataset, splits: Sequence[Split], precision: str, terms: Terms) -> dict[str, Any]:
+    """What a checkpoint says of the training that it is of, beside its trials."""
+    graph = dataset.graph
+    if isinstance(graph, StoredGraph):  # to read all of its features would take as long as an epoch
+        degrees_and_labels: list[Any] = [graph.adjacency.rowptr.numpy(), graph.y.numpy()]
+        digest = hashlib.sha256()
+        for array in degrees_and_labels:
+            digest.update(array)
+        content = digest.hexdigest()
+    else:
+        content = graph.fingerprint
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "content": content[:16],
+        "splits": [split.id for split in splits],
+        "precision": precision,
+        "metric": dataset.metric,
+        "terms": [terms.choose, None if terms.class_weight is None else list(terms.class_weight)],
+    }
 
 
 def _train_population(

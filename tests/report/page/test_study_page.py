@@ -11,7 +11,7 @@ from sharpen.cli.app import app
 from sharpen.report.page import Page, Part, study_page, write_page
 from sharpen.report.tables import Gain
 from sharpen.studies import load_study
-from sharpen.studies.outcome import Outcome
+from sharpen.studies.outcome import Outcome, outcome
 from tests.browser import Browser, Tab
 from tests.studies.conftest import TINY
 from tests.studies.fake import records, traces
@@ -126,6 +126,24 @@ def test_the_headline_counts_cells_of_the_strictest_protocol(page: Page) -> None
     assert page.headline.endswith("(ts-tuned − baseline, paired protocol).")
 
 
+def test_what_has_no_results_yet_is_named_and_does_not_lead(told: Callable[[str, str], Outcome]) -> None:
+    parts = [Part(load_study(name), told(name, "paper")) for name in ("arxiv", "universal")]
+    page = study_page(parts, [], "")
+    assert page.headline.startswith("One λ for all: of 3 cells")
+    assert page.opened == 1
+    assert page.below[-1] == "Without a complete cell yet: ogbn-arxiv."
+
+
+def test_a_table_without_numbers_is_not_the_first_to_be_seen() -> None:
+    study = load_study("main")
+    few: dict = {"datasets": ["cora"], "models": ["gcn"]}
+    frame = records(study, "paper", keep=lambda trial: trial.lam == 0, **few)
+    page = study_page([Part(study, outcome(study, "paper", frame, **few))], [], "")
+    table = next(part for part in page.chapters[0]["views"][0]["sections"] if part["title"] == "The table")
+    assert table["views"][table["view"]]["name"] == "scores of baseline"
+    assert [view["name"] for view in table["views"]] == ["ts-tuned − baseline", "scores of baseline"]
+
+
 def look(tab: Tab, width: int) -> None:
     assert tab.run("document.documentElement.scrollWidth") <= width
     marks = tab.run("""[...document.querySelectorAll('figure')].map(figure => [figure.dataset.kind, figure.innerText.slice(0, 60),
@@ -152,6 +170,17 @@ def test_every_chapter_and_protocol_can_be_looked_at(browser: Browser, path: Pat
 def test_a_chapter_has_an_address(browser: Browser, path: Path) -> None:
     with browser.open(path, fragment="#universal") as tab:
         assert tab.run("document.querySelector('.chapter h2').textContent") == "One λ for all"
+
+
+def test_the_chapter_of_the_headline_is_open(
+    browser: Browser, told: Callable[[str, str], Outcome], tmp_path: Path
+) -> None:
+    write_page(
+        study_page([Part(load_study(n), told(n, "paper")) for n in ("arxiv", "universal")], [], ""), tmp_path / "p.html"
+    )
+    with browser.open(tmp_path / "p.html") as tab:
+        assert tab.run("document.querySelector('.chapter h2').textContent") == "One λ for all"
+        assert tab.run("document.querySelector('nav [aria-pressed=true]').textContent") == "One λ for all"
 
 
 def test_the_protocol_toggle_changes_the_numbers(browser: Browser, path: Path) -> None:

@@ -47,6 +47,7 @@ def entropy_figure(cells: Sequence[Dynamics]) -> Figure:
         axes.set_title(title)
     for axes in grid[-1]:
         axes.set_xlabel("epoch")
+    figure.supylabel("mean entropy (Tsallis, order 2)", fontsize=8)
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=2)
     counts = sorted({cell.baseline.labeled.shape[0] for cell in cells})
@@ -62,7 +63,7 @@ def entropy_figure(cells: Sequence[Dynamics]) -> Figure:
 
 def _line(axes: Axes, values: Series, own: str, dash: str | tuple[int, tuple[float, float]], label: str) -> None:
     # More points than pixels make a large file and no better picture.
-    step = max(1, values.shape[1] // 400)
+    step = -(-values.shape[1] // 250)
     epochs = np.arange(0, values.shape[1], step)
     thinned = values[:, ::step]
     axes.fill_between(epochs, thinned.min(0), thinned.max(0), color=own, alpha=0.2, linewidth=0)

@@ -52,19 +52,26 @@ def forest_figure(outcome: Outcome, contrast: str | None = None) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(heights[-1] + 0.9, -0.9)
-    _limit(axes, shown)
+    _limit(axes, shown, heights)
     _numbers(axes, shown, heights)
     axes.set_xlabel(f"test score: {name.replace(' - ', ' − ')} (percentage points)")
     _legend(axes, models, any(effect.published is not None for _, effect in shown))
     missing = [cell for cell, effect in outcome.effects(name) if effect.difference is None]
-    counts = sorted({effect.difference.n for _, effect in shown if effect.difference is not None})
+    whole = [effect.difference.n for _, effect in shown if effect.difference is not None and not effect.partial]
+    counts = sorted(set(whole)) or [0]
     pairs = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    partly = len(shown) - len(whole)
     caption(
         figure,
         f"{outcome.study.title}, {outcome.protocol} protocol. Mean of paired differences on the same splits and seeds with 95 % t "
         "interval; "
-        f"{pairs} pairs (or splits, where those have several runs) per cell; filled where the interval excludes zero."
-        + (f" {len(missing)} cells are not shown: the table says why." if missing else ""),
+        f"{pairs} pairs (or splits, where those have several runs) per complete cell; filled where the interval excludes zero."
+        + (f" {partly} {'cell has' if partly == 1 else 'cells have'} only part of the runs." if partly else "")
+        + (
+            f" {len(missing)} {'cell is' if len(missing) == 1 else 'cells are'} not shown: the table says why."
+            if missing
+            else ""
+        ),
     )
     return figure
 
@@ -90,7 +97,7 @@ def _dot(axes: Axes, cell: CellOutcome, effect: Effect, height: float, models: l
     own = colour(cell.model, models.index(cell.model))
     if d.t_interval is not None:
         axes.plot(d.t_interval, [height, height], color=own, linewidth=1.6, solid_capstyle="butt", zorder=2)
-    sure = effect.verdict in ("gain", "loss")
+    sure = _sure(effect)
     axes.plot(
         [d.difference],
         [height],
@@ -104,17 +111,27 @@ def _dot(axes: Axes, cell: CellOutcome, effect: Effect, height: float, models: l
         axes.plot([effect.published], [height], "d", color="#111111", markerfacecolor="none", markersize=5.5, zorder=4)
 
 
-def _limit(axes: Axes, shown: list[tuple[CellOutcome, Effect]]) -> None:
-    """Room for all differences and published values; an interval that is far wider than the rest may leave the axes."""
+def _limit(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[float]) -> None:
+    """Room for all differences and published values; an interval far wider than the rest leaves the axes with an arrow."""
     points = [e.difference.difference for _, e in shown if e.difference is not None]
     points += [e.published for _, e in shown if e.published is not None]
     ends = [
         end for _, e in shown if e.difference is not None and e.difference.t_interval for end in e.difference.t_interval
     ]
-    usual = 1.5 * np.quantile(np.abs(ends), 0.9) if ends else 0.0
+    usual = 2.5 * np.quantile(np.abs(ends), 0.9) if ends else 0.0
     low, high = min([*points, 0, *(max(e, -usual) for e in ends)]), max([*points, 0, *(min(e, usual) for e in ends)])
     room = 0.05 * max(high - low, 0.2)
     axes.set_xlim(low - room, high + room)
+    for (_, effect), height in zip(shown, heights, strict=True):
+        left, right = (effect.difference.t_interval if effect.difference else None) or (low, high)
+        for end, beyond, marker in ((low - room, left < low, "<"), (high + room, right > high, ">")):
+            if beyond:
+                axes.plot([end], [height], marker, color=NEUTRAL, markersize=5, clip_on=False, zorder=5)
+
+
+def _sure(effect: Effect) -> bool:
+    """Whether the interval excludes zero, and no pair is missing that could change it."""
+    return effect.verdict in ("gain", "loss") and not effect.partial
 
 
 def _numbers(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[float]) -> None:
@@ -122,13 +139,14 @@ def _numbers(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[
     for (cell, effect), height in zip(shown, heights, strict=True):
         assert effect.difference is not None
         axes.annotate(
-            f"{model_title(cell.model):>4}  {signed(effect.difference.difference):>6}  n = {effect.difference.n}",
+            f"{model_title(cell.model):>4}  {signed(effect.difference.difference):>6}  n = "
+            + (f"{effect.n} of {effect.planned}" if effect.partial else f"{effect.difference.n}"),
             (1.01, height),
             xycoords=("axes fraction", "data"),
             va="center",
             fontsize=7.5,
             family="DejaVu Sans Mono",
-            color="#222222" if effect.verdict in ("gain", "loss") else NEUTRAL,
+            color="#222222" if _sure(effect) else NEUTRAL,
         )
 
 

@@ -37,17 +37,21 @@ def ranking_figure(rankings: Sequence[Ranking]) -> Figure:
         _panel(axes, ranking)
     for axes in grid[len(shown) :]:
         axes.set_axis_off()
+    for axes in grid[max(0, len(shown) - columns) : len(shown)]:
+        axes.set_xlabel("test score (%)")
+    sharpened = any(e.ours and e.rank is not None and e.method.endswith(SHARPENED) for r in shown for e in r.entries)
+    kinds = "circles without sharpening and squares with λ by validation" if sharpened else "all without sharpening"
     caption(
         figure,
-        "Test score in %, mean and standard deviation. Filled: ours, circles without sharpening and squares with λ by validation. "
-        "Open grey: other methods as published, on partly other splits, without pairing. An order of means, and no test.",
+        f"Mean and standard deviation. Filled: ours, {kinds}. Open grey: other methods as published, on partly other "
+        "splits, without pairing. An order of means, and no test.",
     )
     return figure
 
 
 def _panel(axes: Axes, ranking: Ranking) -> None:
     entries = [(entry, entry.mean) for entry in ranking.entries if entry.mean is not None]
-    left = _left_end([mean for _, mean in entries])
+    left = _left_end([(mean, entry.sd or 0) for entry, mean in entries])
     for height, (entry, mean) in enumerate(entries):
         own, marker, filled = _look(entry)
         if mean < left:
@@ -78,10 +82,10 @@ def _panel(axes: Axes, ranking: Ranking) -> None:
     axes.set_title(dataset_title(ranking.dataset), loc="left", fontweight="bold")
 
 
-def _left_end(means: list[float]) -> float:
+def _left_end(scores: list[tuple[float, float]]) -> float:
     """Where the axis begins: methods far behind all others are named at its end, and do not squeeze the rest together."""
-    lower, upper = np.quantile(means, (0.25, 0.75))
-    return float(min(mean for mean in means if mean >= lower - 2.5 * (upper - lower)) - 0.3 * (upper - lower))
+    lower, upper = np.quantile([mean for mean, _ in scores], (0.25, 0.75))
+    return float(min(mean - sd for mean, sd in scores if mean >= lower - 2.5 * (upper - lower)))
 
 
 def _look(entry: Entry) -> tuple[str, str, bool]:

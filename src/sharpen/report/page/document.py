@@ -33,6 +33,7 @@ class Page:
         sections: From :func:`sharpen.report.page.charts.section`.
         command: What to type to have the same again.
         chapters: From :func:`sharpen.report.page.charts.chapter`; one of them is seen at a time, above the sections.
+        opened: Which of them is seen first.
 
     >>> Page("toy", "Nothing happened.").sections
     []
@@ -45,6 +46,7 @@ class Page:
     sections: list[dict[str, Any]] = field(default_factory=list)
     command: str = ""
     chapters: list[dict[str, Any]] = field(default_factory=list)
+    opened: int = 0
 
 
 def render(page: Page) -> str:
@@ -67,6 +69,7 @@ def render(page: Page) -> str:
     command = (
         f'<p>To have the same again:</p><code class="command">{_text(page.command)}</code>' if page.command else ""
     )
+    data = embedded({"chapters": page.chapters, "opened": page.opened, "sections": page.sections})
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -89,7 +92,7 @@ def render(page: Page) -> str:
 <noscript><p class="below">The charts of this page need JavaScript, which is turned off; nothing is fetched by it.</p></noscript>
 <main></main>
 <footer>{command}</footer>
-<script type="application/json" id="data">{embedded({"chapters": page.chapters, "sections": page.sections})}</script>
+<script type="application/json" id="data">{data}</script>
 <script>{script}</script>
 </body>
 </html>

@@ -22,12 +22,12 @@ from sharpen.report.page.study_charts import (
     retune_charts,
 )
 from sharpen.report.study import (
-    MOST_GRIDS,
     Sheet,
     comparison_sheet,
     is_about_lam,
     leading_contrasts,
     scored_names,
+    shown_contrasts,
     study_sheet,
 )
 from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
@@ -107,18 +107,24 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
         headline=_headline(leading),
         below=[
             "Differences are between runs on the same split with the same seed; their intervals are 95 % t intervals. λ is chosen "
-            "by validation scores, and test scores have no part in it."
+            "by validation scores, and test scores have no part in it.",
+            *_without_results(parts),
         ],
         tiles=_tiles(parts, leading, costs),
         chapters=chapters,
         command=command,
+        opened=list({part.study.name: None for part in parts}).index(leading.study.name),
     )
 
 
 def _leading(parts: Sequence[Part]) -> Part:
-    """What the headline is about: the first study that compares something, under its strictest protocol with results."""
+    """What the headline is about: the first study that compares something, under its strictest protocol with results.
+
+    Of studies of which some have no results yet, the first that has.
+    """
     comparing = [part for part in parts if part.study.compare and part.study.reads is None] or list(parts)
-    first = [part for part in comparing if part.study.name == comparing[0].study.name]
+    leader = next((part for part in comparing if part.outcome.complete), comparing[0])
+    first = [part for part in comparing if part.study.name == leader.study.name]
     order = {name: i for i, name in enumerate(PROTOCOLS)}
     return min(first, key=lambda p: (not p.outcome.complete, order.get(p.outcome.protocol, len(order))))
 
@@ -138,6 +144,14 @@ def _headline(part: Part) -> str:
         f"{part.study.title}: of {cells}, {up} gain, {down} lose, {len(gains) - up - down} show no clear difference; "
         f"{signed(float(np.median(gains)))} points in the median ({minus(name)}, {part.outcome.protocol} protocol)."
     )
+
+
+def _without_results(parts: Sequence[Part]) -> list[str]:
+    """Which studies of several have no complete cell yet."""
+    titles = {part.study.title: None for part in parts if part.study.reads is None}
+    ready = {part.study.title for part in parts if part.outcome.complete}
+    lacking = [title for title in titles if title not in ready]
+    return [f"Without a complete cell yet: {', '.join(lacking)}."] if lacking and ready else []
 
 
 def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[tuple[str, str]]:
@@ -197,16 +211,20 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
     if is_about_lam(outcome, part.curves):
         return [section("Tables", *(sheet(table) for table in report.tables))]
     own_curves = dict(curves) | {Cell(curve.dataset, curve.model): (curve, study.name) for curve in part.curves}
-    contrasts = leading_contrasts(study)
-    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in contrasts[:MOST_GRIDS]}
+    shown = shown_contrasts(outcome)
+    views = {minus(contrast.name): [gain_sheet(outcome, contrast, own_curves)] for contrast in shown}
+    known = [any(effect.difference is not None for _, effect in outcome.effects(contrast.name)) for contrast in shown]
     for name in scored_names(outcome):
         views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
-    if contrasts:
-        views["every number"] = [sheet(details(outcome, contrasts, only_pairs=True))]
+        known.append(any(cell.sides[name].n for cell in outcome.cells))
+    detailed = details(outcome, leading_contrasts(study), only_pairs=True)
+    if detailed.rows:
+        views["every number"] = [sheet(detailed)]
     text = (
         "Ours above, the paper's below: the score, what it gains, and the 95 % interval, bold where it excludes zero."
     )
-    return [choice("The table", views, text=text)]
+    # What has numbers is seen first: the scores of a baseline, where the grid that is compared with it is not run yet.
+    return [choice("The table", views, text=text, shown=known.index(True) if any(known) else 0)]
 
 
 def _figures(part: Part) -> list[dict[str, Any]]:
@@ -215,7 +233,7 @@ def _figures(part: Part) -> list[dict[str, Any]]:
     if not is_about_lam(outcome, part.curves):
         views = {
             minus(contrast.name): [chart]
-            for contrast in part.study.compare[:MOST_GRIDS]
+            for contrast in shown_contrasts(outcome)
             if (chart := difference_chart(outcome, contrast.name)) is not None
         }
         if views:

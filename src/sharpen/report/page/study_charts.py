@@ -48,7 +48,7 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
     rows = []
     for cell, effect, d in shown:
         gain = Gain(d.difference, d.t_interval, tell_n=False)
-        sure = effect.verdict in ("gain", "loss")
+        sure = effect.verdict in ("gain", "loss") and not effect.partial
         low, high = d.t_interval or (None, None)
         on = f" on {effect.splits} splits" if d.n < effect.n else ""
         notes = [f"{effect.n} pairs{on}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
@@ -65,7 +65,7 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
                 "paper": effect.published,
                 "sure": sure,
                 "strong": sure,
-                "text": gain.line().text,
+                "text": gain.line().text + (f", {effect.n} of {effect.planned} runs" if effect.partial else ""),
                 "notes": notes,
             }
         )

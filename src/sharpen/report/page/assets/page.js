@@ -65,9 +65,9 @@ function showSection(main, spec) {
 }
 
 // A page of several studies shows one at a time, under one of its protocols; the address names it.
-function showChapters(main, chapters) {
+function showChapters(main, chapters, opened) {
   const named = chapters.findIndex((chapter) => location.hash === `#${chapter.id}`);
-  let current = Math.max(0, named);
+  let current = named < 0 ? opened : named;
   const intro = el("div", { class: "chapter" });
   const body = el("div", { class: "sections" });
 
@@ -104,7 +104,7 @@ function showChapters(main, chapters) {
 const page = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main");
 document.body.append(tip);
-if (page.chapters.length) showChapters(main, page.chapters);
+if (page.chapters.length) showChapters(main, page.chapters, page.opened);
 const sections = el("div", { class: "sections" });
 main.append(sections);
 page.sections.forEach((section) => showSection(sections, section));

@@ -46,7 +46,7 @@ function sheetView(host, spec) {
   const groups = spec.columns.some((column) => column.group) ? groupRow(spec.columns) : null;
   const head = el("tr", {}, ...spec.columns.map((column) => el("th", { scope: "col", class: column.align === "left" ? null : column.align }, column.title)));
   host.append(el("div", { class: "scroll" }, el("table", { class: "sheet" }, el("thead", {}, groups, head), body)), panel);
-  if (spec.details) host.append(el("p", { class: "note" }, "A cell opens: its λ curve, its runs, and all that is known of it."));
+  if (spec.details) host.append(el("p", { class: "note" }, "A cell with numbers opens: its runs, its λ curve where the grid was run, and all else that is known of it."));
   for (const note of spec.notes) host.append(el("p", { class: "note" }, note));
   if (spec.exports) host.append(exportsView(spec.exports));
 }
