@@ -41,8 +41,9 @@ function linesChart(host, spec) {
       surface.append(draw("line", { class: "diagonal", x1: X(low), y1: Y(low), x2: X(high), y2: Y(high) }));
     }
     // What an axis leaves out must not be drawn beside it.
-    const window = draw("svg", { x: box.left - 6, y: box.top - 6, width: box.right - box.left + 12, height: box.bottom - box.top + 6, class: "window" });
-    const inner = draw("g", { transform: `translate(${6 - box.left}, ${6 - box.top})` });
+    const room = 2 + Math.max(4.5, ...spec.series.flatMap((s) => s.size ?? []));
+    const window = draw("svg", { x: box.left - room, y: box.top - room, width: box.right - box.left + 2 * room, height: box.bottom - box.top + room, class: "window" });
+    const inner = draw("g", { transform: `translate(${room - box.left}, ${room - box.top})` });
     window.append(inner);
     surface.append(window);
     for (const s of spec.series) paintSeries(inner, s, X, Y);
