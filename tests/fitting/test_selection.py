@@ -115,37 +115,45 @@ def test_the_verdicts_say_what_helps_and_how_surely() -> None:
     graph, sharpening = answers({GCN: list(range(13)), SHARP: [0], MLP: list(range(20))}, SHARP)
     assert graph.helps
     assert graph.clear
-    apart = "on held-out labels that had no part in choosing the two (40 nodes, 95 % CI ["
-    assert graph.text.startswith(f"The graph helps: the best with it beats the best without by 47.5 points {apart}")
-    assert sharpening.text.startswith(
-        f"Sharpening helps: the best with it beats the best without by 30.0 points {apart}"
+    assert graph.text.startswith(
+        "The graph helps: the best with it scores +47.5 points beside the best without, 95 % CI [+"
     )
+    assert graph.text.endswith("on 40 held-out labels that had no part in choosing the two.")
+    assert sharpening.text.startswith("Sharpening helps: the best with it scores +30.0 points beside the best without")
     assert sum(group["nodes"] for group in graph.groups) == 40
     assert np.average([g["a"] - g["b"] for g in graph.groups], weights=[g["nodes"] for g in graph.groups]) == 47.5
 
 
 def test_what_does_not_help_is_said_plainly() -> None:
     graph, sharpening = answers({GCN: list(range(20)), MLP: [0], Candidate("mlp", 0.5): [0, 1, 2]}, MLP)
-    assert graph.text.startswith("The graph does not help: the best without it beats the best with by 47.5 points")
+    assert graph.text.startswith(
+        "The graph does not help: the best with it scores -47.5 points beside the best without"
+    )
     assert not graph.helps
-    assert sharpening.text.startswith("Sharpening does not help: the best without it beats the best with by 5.0 points")
+    opening = "Whether sharpening helps, these labels cannot tell; it is not used: the best with it scores -5.0 points"
+    assert sharpening.text.startswith(opening)
     assert not sharpening.clear
 
 
 def test_an_unclear_gain_is_called_that() -> None:
     _, sharpening = answers({GCN: [0], SHARP: [], MLP: list(range(20))}, SHARP)
     assert sharpening.text.startswith(
-        "Sharpening is used, though these labels cannot tell whether it helps: the best with it beats"
+        "Whether sharpening helps, these labels cannot tell; it is used: the best with it scores +"
     )
     assert not sharpening.clear
 
 
 def test_equals_and_those_behind_are_not_said_to_win() -> None:
     _, equal = answers({GCN: [0], SHARP: [0], MLP: list(range(20))}, SHARP)
-    assert "the best with it does as well as the best without on held-out labels" in equal.text
+    assert "cannot tell; it is used: the best with it scores +0.0 points beside the best without, on" in equal.text
     _, behind = answers({GCN: [0], SHARP: [0, 1], MLP: list(range(20))}, SHARP)
     assert "cannot tell" in behind.text
-    assert "the best with it is behind the best without by 2.5 points" in behind.text
+    assert "the best with it scores -2.5 points beside the best without" in behind.text
+
+
+def test_what_is_used_against_the_labels_is_said() -> None:
+    graph, _ = answers({GCN: list(range(20)), MLP: [0], Candidate("mlp", 0.5): [0, 1, 2]}, GCN)
+    assert graph.text.startswith("The graph does not help, and yet what is used has it: ")
 
 
 def test_an_interval_without_a_choice_is_that_of_the_pairs() -> None:

@@ -41,11 +41,12 @@ def test_the_lines_hold_what_the_summary_holds() -> None:
     assert lines[:3] == ["Expected ...", "Used: plain GCN, plain GAT (10 runs).", "The graph helps."]
     assert lines[4].split()[:5] == ["chosen", "75.0", "%", "0.200", "→"]
     assert lines[5].startswith("without the graph")
+    assert lines[6].startswith("Each row is a search of its own")
     assert (
-        lines[6]
+        lines[7]
         == "Abstaining below 0.8: 62.5 % of the unlabeled nodes get a label; at 0.8, 90.0 % of held-out answers are right."
     )
-    assert lines[7] == "Note: class 'c' has 1 labeled node."
+    assert lines[8] == "Note: class 'c' has 1 labeled node."
 
 
 def test_the_expectation_names_its_interval_and_its_labels() -> None:

@@ -106,7 +106,7 @@ def test_cells_are_counted_only_when_all_their_pairs_are_there(told):
     sentence = gain_sentence(told("universal"), "ts-0.25 - baseline")
     assert "of 3 cells," in sentence
     assert "1 cell with diverged runs not counted (2 of 5 pairs)" in sentence
-    assert "2 cells with part of the runs not counted" in sentence
+    assert "2 cells of which only part was run left out" in sentence
 
 
 def test_n_is_told_as_runs_on_splits(told):

@@ -185,8 +185,10 @@ def status(
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     _print(_cells_table(found) if names else _studies_table(found))
-    if not names:
-        typer.echo(f"\nRecords in {store}, protocol {protocol}; times for {describe_device(where)}, {precision}.")
+    others = ", ".join(f"--protocol {each}" for each in PROTOCOLS if each != protocol)
+    typer.echo(
+        f"\nRecords in {store}, protocol {protocol} ({others} for others); times for {describe_device(where)}, {precision}."
+    )
     for problem in problems:
         typer.echo(problem.line)
 

@@ -141,27 +141,20 @@ def _judged_apart(evidence: Evidence, groups: Sequence[np.ndarray], among: Calla
 
 
 def _answer(question: str, difference: PairedDifference, groups: list[dict[str, float]], *, helps: bool) -> Verdict:
-    gain = difference.difference if helps else -difference.difference
-    subject = "The graph" if question == "graph" else "Sharpening"
+    subject, gain = ("the graph" if question == "graph" else "sharpening"), round(difference.difference, 9)
     interval, clear = "", False
     if difference.t_interval is not None:
-        low, high = difference.t_interval if helps else (-difference.t_interval[1], -difference.t_interval[0])
+        low, high = difference.t_interval
         clear = low > 0 or high < 0
         interval = f", 95 % CI [{low:+.1f}, {high:+.1f}]"
-    if not helps:
-        opening = f"{subject} does not help"
-    elif clear and gain > 0:
-        opening = f"{subject} helps"
+    if clear:
+        opening = f"{subject} {'helps' if gain > 0 else 'does not help'}".capitalize()
+        if helps != (gain > 0):
+            opening += f", and yet what is used {'has' if helps else 'does without'} it"
     else:
-        opening = f"{subject} is used, though these labels cannot tell whether it helps"
-    winner, loser = ("with", "without") if helps else ("without", "with")
-    gap = round(gain, 9)
-    relation = (
-        f"beats the best {loser} by" if gap > 0 else f"is behind the best {loser} by" if gap else "does as well as"
-    )
-    relation += f" {abs(gap):.1f} points" if gap else f" the best {loser}"
+        opening = f"Whether {subject} helps, these labels cannot tell; it is {'used' if helps else 'not used'}"
     text = (
-        f"{opening}: the best {winner} it {relation} on held-out labels that had no part in choosing the two "
-        f"({difference.n} nodes{interval})."
+        f"{opening}: the best with it scores {gain:+.1f} points beside the best without{interval}, on {difference.n} held-out "
+        "labels that had no part in choosing the two."
     )
     return Verdict(question, helps, clear, text, difference, groups)

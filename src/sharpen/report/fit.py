@@ -10,6 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 _ERRORS = {"ece": "ECE", "brier": "Brier", "log_loss": "log-loss"}
+_LEGEND = (
+    "Each row is a search of its own, chosen again without the labels that score it. ECE (how far confidence is from accuracy), "
+    "Brier and log-loss are smaller where probabilities can be believed; few labels make calibration cautious, and these larger."
+)
 
 
 def expectation(report: Mapping[str, Any]) -> str:
@@ -25,9 +29,19 @@ def expectation(report: Mapping[str, Any]) -> str:
     after = expected["after"]
     return (
         f"Expected accuracy on nodes like the labeled ones: {_percent(after['accuracy'])} % "
-        f"(95 % CI {_percent(low)} to {_percent(high)}, from {expected['nodes']} labels that had no part in it); "
+        f"(95 % CI {_percent(low)} to {_percent(high)}, from {judged_labels(report)} that had no part in it); "
         f"balanced {_percent(after['balanced_accuracy'])} %, macro-F1 {_percent(after['macro_f1'])} %."
     )
+
+
+def judged_labels(report: Mapping[str, Any]) -> str:
+    """How many labels an expectation rests on, and of how many, where some could not be held out.
+
+    >>> judged_labels({"expected": {"nodes": 21}, "labels": {"a": 20, "b": 4, "c": 1}})
+    '21 of 25 labels'
+    """
+    nodes, given = report["expected"]["nodes"], sum(report.get("labels", {}).values())
+    return f"{nodes} of {given} labels" if given > nodes else f"{nodes} labels"
 
 
 def fit_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -46,6 +60,7 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
         "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
         _row("chosen", expected),
         *(_row(name, account) for name, account in summary["baselines"].items()),
+        _LEGEND,
     ]
     if summary["abstain"] is not None:
         lines.append(_abstention(summary))

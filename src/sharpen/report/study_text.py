@@ -95,7 +95,7 @@ def _not_counted(effects: Sequence[Effect]) -> str:
     if mixed:
         text += f" {len(mixed)} {_plural('cell', len(mixed))} with pairs of different precision not counted."
     if partly:
-        text += f" {len(partly)} {_plural('cell', len(partly))} with part of the runs not counted."
+        text += f" {len(partly)} {_plural('cell', len(partly))} of which only part was run left out."
     return text
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
+from sharpen.report.fit import judged_labels
 from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
@@ -81,7 +82,8 @@ def fit_page(
         section(
             "What was tried",
             _candidates(summary),
-            text="The best of the first round are run again on more folds, and of those the best is used.",
+            text="Alone, and beside labels that spread over the graph. The best of the first round are run again on more folds "
+            "while there is time, and of those the best is used.",
             half=True,
         ),
         nodes_section(
@@ -99,7 +101,7 @@ def fit_page(
     return Page(
         kind=f"sharpen fit · {name}",
         headline=f"About {100 * expected['after']['accuracy']:.0f} % of the predictions for nodes like the labeled ones should be "
-        f"right (95 % CI {100 * low:.0f} to {100 * high:.0f} %, from {expected['nodes']} labels that had no part in them).",
+        f"right (95 % CI {100 * low:.0f} to {100 * high:.0f} %, from {judged_labels(summary)} that had no part in them).",
         below=[*(answer["text"] for answer in summary["verdicts"]), *(f"Note: {note}." for note in summary["notes"])],
         tiles=_tiles(summary),
         sections=sections,
@@ -115,7 +117,7 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"{expected['ece']:.3f}", "calibration error"),
         (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"),
         (str(summary["runs"]), f"training runs, {summary['seconds']:.0f} s"),
-        (str(summary["chosen"][0]["name"]), "does best on held-out labels"),
+        (str(summary["chosen"][0]["name"]), "chosen by held-out labels"),
     ]
 
 
@@ -224,7 +226,7 @@ def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _abstention(summary: Mapping[str, Any]) -> str:
-    text = "Accuracy rises if only those nodes are answered of which the model is sure."
+    text = "How often answers are right if only those nodes are answered of which the model is sure."
     if summary["abstain"] is not None:
         threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
         text += f" Here, below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
