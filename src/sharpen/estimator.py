@@ -44,7 +44,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
             ``model(x, edge_index)`` and gives [N, C] logits or log-probabilities, or a function of (features, classes) that
-            makes one.
+            makes one. ``auto`` is all four, or ``mlp`` where there are no edges.
         lam: λ: ``auto``, a number, or several to choose from. 0 is always among them.
         balance: ``auto`` (none, and as much as λ), a number, or several.
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
@@ -130,6 +130,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self._backbone()  # names what cannot be, before anything that takes time
         data, classes = as_graph(graph, y)
         notes = check_labels(data.y.numpy(), data.class_names)
+        if not data.num_edges:
+            automatic = isinstance(self.model, str) and self.model == "auto"
+            candidates = list_candidates("mlp", self.lam, self.balance) if automatic else candidates
+            what = "the MLP alone is trained" if automatic else "a model sees each node alone"
+            notes = [*notes, f"there are no edges, so {what}, and nothing can be said about the graph"]
         tell = self.progress or (lambda text: None)
         with trainer_on(self.on, self.device, progress=self.progress is not None, say=tell) as trainer:
             backbone = self._backbone(trainer)

@@ -127,6 +127,8 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "columns missing": lambda h, t: h["extra"].pop("columns"),
     "columns that are a list": lambda h, t: h["extra"].update(columns=["id"]),
     "a column that is a number": lambda h, t: h["extra"]["columns"].update(id=7),
+    "edges missing": lambda h, t: h["extra"].pop("edges"),
+    "edges of text": lambda h, t: h["extra"].update(edges="many"),
     "no encoder": lambda h, t: h["extra"].pop("encoder"),
     "an encoder that is a list": lambda h, t: h["extra"].update(encoder=[]),
     "a scale of 0": lambda h, t: column(h).update(scale=0),

@@ -120,8 +120,24 @@ def test_predict_refuses_a_table_without_a_column_it_learnt_from(finished: tuple
     folder, _ = finished
     pd.read_csv(folder / "nodes.csv").drop(columns="belt").to_csv(tmp_path / "nodes.csv", index=False)
     with pytest.raises(InputError, match="belt"):
-        run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", "--out", tmp_path / "p.csv")
+        run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", folder / "edges.csv",
+            "--out", tmp_path / "p.csv")  # fmt: skip
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_predict_without_edges_is_refused_unless_they_are_said_to_be_none(
+    finished: tuple[Path, Result], tmp_path: Path
+) -> None:
+    folder, _ = finished
+    model, nodes, out = folder / "out" / "model.safetensors", folder / "nodes.csv", tmp_path / "p.csv"
+    with pytest.raises(InputError, match=r"model\.safetensors: was fitted with 78 edges.* give the edges file after"):
+        run("predict", model, nodes, "--out", out)
+    assert not out.exists()
+    (tmp_path / "none.csv").write_text("source,target\n")
+    result = run("predict", model, nodes, tmp_path / "none.csv", "--out", out, "--device", "cpu")
+    assert result.exit_code == 0
+    assert "none.csv has a header but no row" in result.stderr
+    assert len(pd.read_csv(out)) == 34
 
 
 def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result], tmp_path: Path) -> None:
@@ -180,6 +196,24 @@ def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:
     assert "'neither' has 1 labeled node" in result.stdout
     assert (tmp_path / "out" / "predictions.parquet").exists()
     assert result.stderr == ""
+
+
+def test_without_edges_nothing_is_said_about_the_graph_and_predict_needs_none(tmp_path: Path) -> None:
+    nodes, _, _ = write_club(tmp_path)
+    out = tmp_path / "out"
+    result = run("fit", nodes, *COLUMNS, *SMALL, "--model", "auto", "--out", out)
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert {candidate["model"] for candidate in summary["candidates"]} == {"mlp"}
+    assert not any(candidate["spread"] for candidate in summary["candidates"])
+    assert [verdict["question"] for verdict in summary["verdicts"]] == ["sharpening"]
+    assert list(summary["baselines"]) == ["without sharpening"]
+    assert "Note: there are no edges, so the MLP alone is trained" in result.stdout
+    asked = run("fit", nodes, *COLUMNS, *SMALL, "--out", tmp_path / "asked")  # a GCN and an MLP, as the user wants
+    assert "The graph" not in asked.stdout
+    assert "without the graph" not in asked.stdout
+    run("predict", out / "model.safetensors", nodes, "--out", tmp_path / "p.csv", "--device", "cpu")
+    again, fitted = (pd.read_csv(path)["probability"] for path in (tmp_path / "p.csv", out / "predictions.csv"))
+    assert again.equals(fitted)
 
 
 def test_weights_of_edges_count_and_the_output_says_for_whom(tmp_path: Path) -> None:

@@ -183,7 +183,11 @@ def fit(
             "command": shlex.join(["sharpen", *sys.argv[1:]]),
         }
         text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-        extra = {"encoder": encoder.to_json(), "columns": _saved_columns(columns, tables.label_column)}
+        extra = {
+            "encoder": encoder.to_json(),
+            "columns": _saved_columns(columns, tables.label_column),
+            "edges": graph.num_edges,
+        }
         files: dict[str, Callable[[Path], object]] = {
             name: lambda path: write_predictions(path, frame),
             "model.safetensors": lambda path: classifier.save(path, extra),

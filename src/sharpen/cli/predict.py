@@ -58,6 +58,7 @@ def predict(
     encoder = FeatureEncoder.from_json(classifier.extra_["encoder"])
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
     tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_))
+    _check_edges(model, classifier.extra_, tables)
     notes: list[str] = []
     x = encoder.transform(tables, notes)
     classes = [str(name) for name in classifier.classes_]
@@ -87,6 +88,18 @@ def _saved_columns(model: Path, extra: dict[str, Any]) -> dict[str, str | None]:
     if not isinstance(saved, dict) or not all(value is None or isinstance(value, str) for value in saved.values()):
         raise InputError(f"{model}: does not say which columns it was fitted on; it is damaged, so fit again")
     return saved
+
+
+def _check_edges(model: Path, extra: dict[str, Any], tables: Any) -> None:
+    """Refuses to do without edges what was learnt with them, unless that is said."""
+    count = extra.get("edges")
+    if type(count) is not int or count < 0:
+        raise InputError(f"{model}: does not say how many edges it was fitted with; it is damaged, so fit again")
+    if count and not tables.edges_given:
+        raise InputError(
+            f"{model}: was fitted with {count} edge{'s' * (count != 1)}, but none are given; give the edges file after "
+            f"{tables.name}, one with a header only if there are none"
+        )
 
 
 def _read(nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None]) -> Any:
