@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 from torch_geometric.nn.models import SGFormer
 
@@ -233,7 +234,7 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(tmp_path / "none.safetensors")
     pickled = tmp_path / "pickled.safetensors"
     pickled.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(InputError, match="is no model file"):
+    with pytest.raises(InputError, match="is not a model that sharpen saved"):
         NodeClassifier.load(pickled)
     other = tmp_path / "other.safetensors"
     save_file({"a": np.zeros(1)}, other)
@@ -251,7 +252,7 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(damaged)
     whole = (tmp_path / "model.safetensors").read_bytes()
     damaged.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="is no model file"):
+    with pytest.raises(InputError, match="is not a model that sharpen saved"):
         NodeClassifier.load(damaged)
 
 
@@ -273,6 +274,7 @@ def test_what_cannot_be_fitted_is_named(arguments: dict[str, object], y: list[st
         NodeClassifier(**(SMALL | arguments)).fit(two_camps(), y)
 
 
-def test_nothing_is_predicted_before_a_fit() -> None:
-    with pytest.raises(InputError, match="call fit first"):
-        NodeClassifier().predict_proba(two_camps())
+def test_nothing_is_predicted_before_a_fit(tmp_path: Path) -> None:
+    for method in ("predict", "predict_proba", "score", "save"):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            getattr(NodeClassifier(), method)(tmp_path / "m.safetensors" if method == "save" else two_camps())

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from torch import nn
 
 from sharpen.cluster.connection import HERE
@@ -173,7 +174,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, graph: Any, y: Any = None) -> np.ndarray:
         """The most probable class of each node, one of ``classes_``; arguments as for :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(graph, y).argmax(1)]
+        best = self.predict_proba(graph, y).argmax(1)
+        return self.classes_[best]
 
     def lacks_labels(self, graph: Any, y: Any = None) -> bool:
         """Whether the model would spread known labels but knows none of this graph's, and so has to do without.
@@ -187,6 +189,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the nodes whose label is known; of a PyG ``Data`` with a ``test_mask``, on those in it."""
+        self._checked()
         if y is None:
             mask = getattr(graph, "test_mask", None)
             y = convert(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
@@ -278,7 +281,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self) -> Fitted:
         if not hasattr(self, "_fitted"):
-            raise InputError("this NodeClassifier has learnt nothing yet; call fit first")
+            raise NotFittedError("this NodeClassifier has learnt nothing yet; call fit first")
         return self._fitted
 
     def _known(self, y: Any, num_nodes: int) -> np.ndarray:

@@ -140,6 +140,36 @@ def test_predict_without_edges_is_refused_unless_they_are_said_to_be_none(
     assert len(pd.read_csv(out)) == 34
 
 
+def test_predict_says_how_many_nodes_are_answered(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    files = (folder / "out" / "model.safetensors", folder / "nodes.csv", folder / "edges.csv")
+    threshold = pd.read_csv(folder / "out" / "predictions.csv")["probability"].median()
+    out = tmp_path / "p.csv"
+    result = run("predict", *files, "--abstain", threshold, "--out", out, "--device", "cpu")
+    blank = int(pd.read_csv(out)["label"].isna().sum())
+    assert 0 < blank < 34
+    assert f"{34 - blank} of 34 nodes are labeled in {out}; {blank} are left blank" in result.stderr
+
+
+def test_predict_writes_parquet_as_fit_does(
+    finished: tuple[Path, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = finished
+    files = (folder / "out" / "model.safetensors", folder / "nodes.csv", folder / "edges.csv")
+    monkeypatch.chdir(tmp_path)
+    run("predict", *files, "--parquet", "--device", "cpu")
+    assert len(pd.read_parquet("predictions.parquet")) == 34
+    with pytest.raises(InputError, match=r"--parquet is given, but --out is p\.csv"):
+        run("predict", *files, "--parquet", "--out", "p.csv")
+
+
+def test_predict_without_a_model_asks_for_it_in_its_own_words(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    with pytest.raises(InputError, match="is not a model that sharpen saved, or is damaged; give the model") as error:
+        run("predict", folder / "nodes.csv", folder / "edges.csv", "--out", tmp_path / "p.csv")
+    assert "deserializing" not in str(error.value)
+
+
 def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result], tmp_path: Path) -> None:
     folder, _ = finished
     out = folder / "out" / "predictions.csv"

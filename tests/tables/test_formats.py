@@ -169,6 +169,18 @@ def test_no_label_column_is_guessed_if_there_is_none(write: Write) -> None:
     assert list(tables.frame) == ["category"]
 
 
+def test_numbers_of_edges_that_are_not_used_are_named(write: Write) -> None:
+    nodes = write("nodes.csv", "id,label\na,x\nb,y\n")
+    edges = write("edges.csv", "source,target,similarity,since,kind\na,b,0.5,,friend\nb,a,0.25,1999,friend\n")
+    tables = read_nodes_and_edges(nodes, edges)
+    said = f"columns similarity, since of {edges} are not used; --weight similarity would make it the weights"
+    assert said in tables.guesses
+    assert tables.edge_weight is None
+    weighted = read_nodes_and_edges(nodes, edges, Columns(weight="similarity"))
+    assert f"column since of {edges} is not used; --weight since would make it the weights" in weighted.guesses
+    assert not any("kind" in line for line in weighted.guesses)
+
+
 def test_edges_once_and_those_of_weight_zero_not(write: Write) -> None:
     nodes = write("nodes.csv", "id,age,label\na,1,x\nb,2,y\nc,3,\n")
     edges = write("edges.csv", "source,target,weight\na,b,1\na,b,2\nb,b,1\nb,c,0\nc,a,1\n")

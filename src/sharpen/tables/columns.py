@@ -142,6 +142,15 @@ def guess_weight(names: Sequence[str]) -> str | None:
     return _first(names, WEIGHTS)
 
 
+def names_nodes(name: str) -> bool:
+    """Whether a column of that name holds ids, of a node, an edge or an end of one.
+
+    >>> names_nodes("dst"), names_nodes("Id"), names_nodes("similarity")
+    (True, True, False)
+    """
+    return _first([name], [*IDS, *(end for pair in ENDS for end in pair)]) is not None
+
+
 def find(file: str, names: Sequence[str], wanted: str, option: str) -> str:
     """The column that the user named, or an InputError with the nearest name there is.
 
