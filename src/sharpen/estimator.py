@@ -25,6 +25,9 @@ from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, search
+from sharpen.fitting.structure import bare_tables, is_bare
+from sharpen.graph import Graph
+from sharpen.tables import FeatureEncoder
 from sharpen.trial import Trial
 
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
@@ -39,8 +42,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     well that works on labels that had no part in it, and what it would be without sharpening and without the graph.
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
-    NetworkX graph (features in ``x``, labels in ``label``), or a pair of features and adjacency matrix. Labels may be of any
-    type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE and spreading use them; GAT learns its own.
+    NetworkX graph (features in ``x``, or made of its structure if no node has any; labels in ``label``), or a pair of features and
+    adjacency matrix. Labels may be of any type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE and
+    spreading use them; GAT learns its own.
 
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
@@ -129,8 +133,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         candidates = list_candidates(self.model, self.lam, self.balance)
         check_metric(self.metric)
         self._backbone()  # names what cannot be, before anything that takes time
-        data, classes = as_graph(graph, y)
+        structure = FeatureEncoder.fit(bare_tables(graph)) if is_bare(graph) else None
+        data, classes = as_graph(graph, y, x=self._features(graph, structure))
         notes = check_labels(data.y.numpy(), data.class_names)
+        if structure is not None:
+            notes = [*notes, *structure.describe()]
         if not data.num_edges:
             automatic = isinstance(self.model, str) and self.model == "auto"
             candidates = list_candidates("mlp", self.lam, self.balance) if automatic else candidates
@@ -153,6 +160,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 settings={name: getattr(self, name) for name in _SETTINGS},
                 notes=notes,
             )
+        self._structure = structure
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
@@ -168,7 +176,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             y: Labels that are known, for models that spread them; None where unknown. None: on the graph that it was fitted on,
                 those that it was fitted on; on any other, none.
         """
-        fitted, data = self._checked(), convert(graph)[0]
+        fitted, data = self._checked(), self._converted(graph)[0]
         known = None if y is None else self._known(y, data.num_nodes)
         return fitted.probabilities(data, self._backbone(cuts=fitted.cuts), known)
 
@@ -183,7 +191,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         Args:
             graph, y: As for :meth:`predict_proba`.
         """
-        fitted, data = self._checked(), convert(graph)[0]
+        fitted, data = self._checked(), self._converted(graph)[0]
         known = fitted.known_of(data) if y is None else self._known(y, data.num_nodes)
         return fitted.jury.spreads and not (known >= 0).any()
 
@@ -192,7 +200,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self._checked()
         if y is None:
             mask = getattr(graph, "test_mask", None)
-            y = convert(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
+            y = self._converted(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
             if y is None:
                 raise InputError("the graph holds no labels to score by; give y")
         numbers, _ = encode_labels(y, self.classes_)
@@ -219,6 +227,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             "classes": classes,
             "classes_dtype": self.classes_.dtype.str,
             "module": not own_model,
+            "structure": self._structure and self._structure.to_json(),
         }
         save_fitted(Path(path), fitted, header | {"extra": dict(self.extra_ if extra is None else extra)})
 
@@ -247,6 +256,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             classifier = cls(**params)
             classifier.classes_ = _read_classes(header["classes"], header["classes_dtype"], fitted.num_classes)
             classifier.extra_ = dict(header["extra"])
+            structure = header["structure"]
+            classifier._structure = None if structure is None else FeatureEncoder.from_json(structure)
             classifier._check_weights(fitted)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
@@ -283,6 +294,20 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "_fitted"):
             raise NotFittedError("this NodeClassifier has learnt nothing yet; call fit first")
         return self._fitted
+
+    def _features(self, graph: Any, structure: FeatureEncoder | None) -> Any:
+        """What the structure of a graph makes, if its nodes carry no features and the model was fitted on that."""
+        if structure is None or not is_bare(graph):
+            return None
+        notes: list[str] = []
+        x = structure.transform(bare_tables(graph), notes)
+        if self.progress is not None:
+            for note in notes:
+                self.progress(note)
+        return x
+
+    def _converted(self, graph: Any) -> tuple[Graph, Any]:
+        return convert(graph, self._features(graph, self._structure))
 
     def _known(self, y: Any, num_nodes: int) -> np.ndarray:
         known = encode_labels(y, self.classes_)[0]

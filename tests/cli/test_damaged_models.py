@@ -138,6 +138,8 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "an encoding of no kind": lambda h, t: column(h).update(kind="evil"),
     "a unit of 0": lambda h, t: h["extra"]["encoder"].update(unit=0),
     "a structure of nothing": lambda h, t: h["extra"]["encoder"].update(structural={"anchors": [1], "mean": [], "scale": []}),
+    "a structure that is a number": lambda h, t: h.update(structure=7),
+    "structure missing": lambda h, t: h.pop("structure"),
     "extra missing": lambda h, t: h.pop("extra"),
     "extra that is a number": lambda h, t: h.update(extra=7),
 }  # fmt: skip

@@ -19,7 +19,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-3"
+FORMAT = "sharpen-4"
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
