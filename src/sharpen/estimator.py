@@ -15,7 +15,7 @@ from torch import nn
 from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
-from sharpen.fitting.candidates import list_candidates
+from sharpen.fitting.candidates import Candidate, list_candidates
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
@@ -24,7 +24,7 @@ from sharpen.fitting.members import Backbone
 from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
-from sharpen.fitting.search import DEFAULT_BUDGET, search
+from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
 from sharpen.fitting.structure import bare_tables, is_bare
 from sharpen.graph import Graph
 from sharpen.tables import FeatureEncoder
@@ -130,9 +130,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, graph: Any, y: Any = None) -> NodeClassifier:
         """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
-        candidates = list_candidates(self.model, self.lam, self.balance)
-        check_metric(self.metric)
-        self._backbone()  # names what cannot be, before anything that takes time
+        candidates = self.check_parameters()  # names what cannot be, before anything that takes time
         structure = FeatureEncoder.fit(bare_tables(graph)) if is_bare(graph) else None
         data, classes = as_graph(graph, y, x=self._features(graph, structure))
         notes = check_labels(data.y.numpy(), data.class_names)
@@ -167,6 +165,21 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         return self
+
+    def check_parameters(self) -> list[Candidate]:
+        """Refuses parameters that cannot be, without data; otherwise, the candidates that a search would try.
+
+        >>> NodeClassifier(model="gnc").check_parameters()
+        Traceback (most recent call last):
+        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? choose auto, or of mlp, gcn, sage, gat
+        >>> len(NodeClassifier(model="gcn", lam=0.25, balance=0).check_parameters())
+        2
+        """
+        candidates = list_candidates(self.model, self.lam, self.balance)
+        check_metric(self.metric)
+        check_budget(self.budget)
+        self._backbone()
+        return candidates
 
     def predict_proba(self, graph: Any, y: Any = None) -> np.ndarray:
         """Calibrated probabilities [N, C] of all nodes of the same, a grown, or another graph with the same features.

@@ -200,10 +200,10 @@ def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result]
         ((0, 1, 2, 33), (), "at least 3 labeled nodes in each of two classes"),
         (KNOWN, ("--abstain", "2"), "--abstain is 2.0"),
         (KNOWN, ("--lam", "much"), "--lam has 'much'"),
-        (KNOWN, ("--model", "gnc"), "model is 'gnc'"),
-        (KNOWN, ("--metric", "f1"), "metric is 'f1'"),
-        (KNOWN, ("--class-weight", "heavy"), "class_weight is 'heavy'; give 'balanced'"),
-        (KNOWN, ("--budget", "-1"), "budget is -1"),
+        (KNOWN, ("--model", "gnc"), "--model is 'gnc'; did you mean 'gcn'"),
+        (KNOWN, ("--metric", "f1"), "--metric is 'f1'"),
+        (KNOWN, ("--class-weight", "heavy"), "--class-weight is 'heavy'; give 'balanced'"),
+        (KNOWN, ("--budget", "-1"), "--budget is -1; give"),
         (KNOWN, ("--device", "tpu"), "device is 'tpu'"),
         (KNOWN, ("--label", "party"), "party"),
     ],
@@ -215,6 +215,20 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
     with pytest.raises(InputError, match=message):
         run("fit", nodes, edges, *COLUMNS, *SMALL, "--out", tmp_path / "out", *options)
     assert not (tmp_path / "out").exists()
+
+
+def test_options_are_refused_before_files_are_read(tmp_path: Path) -> None:
+    for option, value in (("--budget", "0"), ("--model", "gnc"), ("--hidden", "0"), ("--class-weight", "heavy")):
+        with pytest.raises(InputError, match=f"^{option} is '?{value}"):
+            run("fit", tmp_path / "nowhere.csv", option, value, "--device", "cpu")
+
+
+def test_one_candidate_and_one_run_are_said_in_the_singular(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path)
+    alone = (*COLUMNS, *SMALL, "--model", "gcn", "--lam", "0", "--no-page", "--out", tmp_path / "out")
+    result = run("fit", nodes, edges, *alone)
+    assert "10 labels, 1 candidate; the first run is timed" in result.stderr
+    assert "round 1: 1 candidate, 4 runs" in result.stderr
 
 
 def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:

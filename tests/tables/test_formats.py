@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from sharpen.errors import InputError
 from sharpen.tables import Columns, FeatureEncoder, check_labels, class_order, read_nodes_and_edges, to_graph
+from sharpen.tables.columns import ENDS, IDS, LABELS, WEIGHTS
 
 from .conftest import Write
 
@@ -224,3 +225,9 @@ def test_weights_reach_the_graph_whatever_their_unit(tmp_path: Path) -> None:
     extreme = to_graph(read_nodes_and_edges(tmp_path / "nodes.csv", tmp_path / "edges.csv"), np.eye(3), ["x", "y"])
     assert extreme.edge_weight.tolist() == pytest.approx([1.2, 1.8, 0])
     assert (extreme.edge_weight > 0).all()
+
+
+def test_the_guide_lists_every_name_that_is_guessed() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "fit.md").read_text(encoding="utf-8")
+    names = {*IDS, *LABELS, *WEIGHTS, *(end for pair in ENDS for end in pair)}
+    assert not {name for name in names if f"`{name}`" not in guide}

@@ -50,6 +50,7 @@ class GraphTables:
         name: The node file as the user named it.
         label_column: The column of labels, or None.
         locate: From a row to the words for it, such as ``"line 2"``.
+        columns: All columns of the node file, whatever their part.
         edges_given: Whether there was a place for edges to stand, even if none stands there.
     """
 
@@ -63,6 +64,7 @@ class GraphTables:
     name: str
     label_column: str | None
     locate: Callable[[int], str] = field(repr=False)
+    columns: Sequence[str] = ()
     edges_given: bool = True
 
     @property
@@ -150,6 +152,7 @@ def read_nodes_and_edges(
         name=table.name,
         label_column=label_column,
         locate=table.locate,
+        columns=table.names,
         edges_given=whole is not None or edges is not None,
     )
 
@@ -215,7 +218,8 @@ def _choose_id(table: Table, columns: Columns, whole: GraphFile | None, guesses:
         return find(table.name, table.names, columns.id, "--id")
     if whole is not None:
         return whole.id_column
-    found = guess_id(table.name, table.names)
+    label_missing = columns.label is None and guess_label(table.names, taken="") is None
+    found = guess_id(table.name, table.names, label_missing=label_missing)
     guesses.append(f"id column: {found} (guessed)")
     return found
 
