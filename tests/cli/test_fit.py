@@ -260,6 +260,14 @@ def test_without_edges_nothing_is_said_about_the_graph_and_predict_needs_none(tm
     assert again.equals(fitted)
 
 
+def test_with_neither_features_nor_edges_the_output_says_what_that_means(tmp_path: Path) -> None:
+    nodes, _, _ = write_club(tmp_path)
+    arguments = (*COLUMNS, *SMALL, "--ignore", "handshakes,belt", "--no-page", "--out", tmp_path / "out")
+    result = run("fit", nodes, *arguments)
+    assert "nothing tells nodes apart, so all get the same answer" in result.stderr
+    assert pd.read_csv(tmp_path / "out" / "predictions.csv")["probability"].nunique() == 1
+
+
 def test_weights_of_edges_count_and_the_output_says_for_whom(tmp_path: Path) -> None:
     nodes, edges, _ = write_club(tmp_path)
     frame = pd.read_csv(edges)
