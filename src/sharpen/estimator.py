@@ -171,7 +171,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
         >>> NodeClassifier(model="gnc").check_parameters()
         Traceback (most recent call last):
-        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? choose auto, or of mlp, gcn, sage, gat
+        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? choose auto, mlp, gcn, sage, gat
         >>> len(NodeClassifier(model="gcn", lam=0.25, balance=0).check_parameters())
         2
         """

@@ -107,9 +107,7 @@ def _models(model: Any) -> list[str]:
     for name in names:
         if name not in MODELS:
             own = "" if isinstance(name, str) else "; a torch.nn.Module, or a function that makes one, goes alone"
-            raise InputError(
-                f"model is {name!r}; {did_you_mean(name, MODELS)}choose auto, or of {', '.join(MODELS)}{own}"
-            )
+            raise InputError(f"model is {name!r}; {did_you_mean(name, MODELS)}choose auto, {', '.join(MODELS)}{own}")
     if not names:
         raise InputError("model is an empty list; choose auto, or at least one of " + ", ".join(MODELS))
     return names
