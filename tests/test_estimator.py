@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx
 import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 from torch_geometric.nn.models import SGFormer
 
@@ -21,6 +23,7 @@ from sharpen.fitting import population
 from sharpen.fitting.members import Job, Member
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.graph import Graph
+from sharpen.tables import FeatureEncoder, read_nodes_and_edges
 from sharpen.training import memory
 from tests.fitting.camps import two_camps
 
@@ -233,7 +236,7 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(tmp_path / "none.safetensors")
     pickled = tmp_path / "pickled.safetensors"
     pickled.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(InputError, match="is no model file"):
+    with pytest.raises(InputError, match="is not a model that sharpen saved"):
         NodeClassifier.load(pickled)
     other = tmp_path / "other.safetensors"
     save_file({"a": np.zeros(1)}, other)
@@ -241,17 +244,17 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(other)
     fitted.save(tmp_path / "model.safetensors")
     damaged = tmp_path / "damaged.safetensors"
-    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-3", "sharpen": "{}"})
+    save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-4", "sharpen": "{}"})
     with pytest.raises(InputError, match="is damaged"):
         NodeClassifier.load(damaged)
     save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
     with pytest.raises(
-        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-3\); fit again"
+        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-4\); fit again"
     ):
         NodeClassifier.load(damaged)
     whole = (tmp_path / "model.safetensors").read_bytes()
     damaged.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="is no model file"):
+    with pytest.raises(InputError, match="is not a model that sharpen saved"):
         NodeClassifier.load(damaged)
 
 
@@ -273,6 +276,33 @@ def test_what_cannot_be_fitted_is_named(arguments: dict[str, object], y: list[st
         NodeClassifier(**(SMALL | arguments)).fit(two_camps(), y)
 
 
-def test_nothing_is_predicted_before_a_fit() -> None:
-    with pytest.raises(InputError, match="call fit first"):
-        NodeClassifier().predict_proba(two_camps())
+def test_a_networkx_graph_without_features_gets_those_of_its_structure(tmp_path: Path) -> None:
+    club = networkx.karate_club_graph()
+    truth = [club.nodes[node]["club"] for node in club]
+    y = [side if node in (0, 1, 2, 3, 30, 31, 32, 33) else None for node, side in zip(club, truth, strict=True)]
+    classifier = NodeClassifier(model="gcn", lam=0.25, balance=0.0, **SMALL).fit(club, y)
+    assert any("degree, PageRank" in note for note in classifier.report_["notes"])
+    assert classifier.score(club, truth) > 0.8
+    classifier.save(tmp_path / "m.safetensors")
+    loaded = NodeClassifier.load(tmp_path / "m.safetensors")
+    assert np.array_equal(loaded.predict_proba(club), classifier.predict_proba(club))
+    club.add_edge(33, "new")
+    assert loaded.predict(club)[-1] == "Officer"
+    (tmp_path / "nodes.csv").write_text("id\n" + "".join(f"{node}\n" for node in club))  # the same from files
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in club.edges))
+    tables = read_nodes_and_edges(tmp_path / "nodes.csv", tmp_path / "edges.csv")
+    x = FeatureEncoder.fit(tables).transform(tables)
+    same = NodeClassifier(model="gcn", lam=0.25, balance=0.0, **SMALL).fit(club, [*y, None])
+    pair = NodeClassifier(model="gcn", lam=0.25, balance=0.0, **SMALL).fit(
+        (x, networkx.to_scipy_sparse_array(club)), [*y, None]
+    )
+    assert same.n_features_in_ == x.shape[1]
+    assert same.predict_proba(club) == pytest.approx(
+        pair.predict_proba((x, networkx.to_scipy_sparse_array(club))), abs=1e-5
+    )
+
+
+def test_nothing_is_predicted_before_a_fit(tmp_path: Path) -> None:
+    for method in ("predict", "predict_proba", "score", "save"):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            getattr(NodeClassifier(), method)(tmp_path / "m.safetensors" if method == "save" else two_camps())

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from torch import nn
 
 from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
-from sharpen.fitting.candidates import list_candidates
+from sharpen.fitting.candidates import Candidate, list_candidates
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
@@ -23,7 +24,10 @@ from sharpen.fitting.members import Backbone
 from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.population import PopulationBackbone
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
-from sharpen.fitting.search import DEFAULT_BUDGET, search
+from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
+from sharpen.fitting.structure import bare_tables, is_bare
+from sharpen.graph import Graph
+from sharpen.tables import FeatureEncoder
 from sharpen.trial import Trial
 
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
@@ -38,13 +42,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     well that works on labels that had no part in it, and what it would be without sharpening and without the graph.
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
-    NetworkX graph (features in ``x``, labels in ``label``), or a pair of features and adjacency matrix. Labels may be of any
-    type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE and spreading use them; GAT learns its own.
+    NetworkX graph (features in ``x``, or made of its structure if no node has any; labels in ``label``), or a pair of features and
+    adjacency matrix. Labels may be of any type; None, NaN and −1 are unknown. Where edges have weights, GCN, GraphSAGE and
+    spreading use them; GAT learns its own.
 
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
             ``model(x, edge_index)`` and gives [N, C] logits or log-probabilities, or a function of (features, classes) that
-            makes one.
+            makes one. ``auto`` is all four, or ``mlp`` where there are no edges.
         lam: λ: ``auto``, a number, or several to choose from. 0 is always among them.
         balance: ``auto`` (none, and as much as λ), a number, or several.
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
@@ -125,11 +130,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, graph: Any, y: Any = None) -> NodeClassifier:
         """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
-        candidates = list_candidates(self.model, self.lam, self.balance)
-        check_metric(self.metric)
-        self._backbone()  # names what cannot be, before anything that takes time
-        data, classes = as_graph(graph, y)
+        candidates = self.check_parameters()  # names what cannot be, before anything that takes time
+        structure = FeatureEncoder.fit(bare_tables(graph)) if is_bare(graph) else None
+        data, classes = as_graph(graph, y, x=self._features(graph, structure))
         notes = check_labels(data.y.numpy(), data.class_names)
+        if structure is not None:
+            notes = [*notes, *structure.describe()]
+        if not data.num_edges:
+            automatic = isinstance(self.model, str) and self.model == "auto"
+            candidates = list_candidates("mlp", self.lam, self.balance) if automatic else candidates
+            what = "the MLP alone is trained" if automatic else "a model sees each node alone"
+            notes = [*notes, f"there are no edges, so {what}, and nothing can be said about the graph"]
         tell = self.progress or (lambda text: None)
         with trainer_on(self.on, self.device, progress=self.progress is not None, say=tell) as trainer:
             backbone = self._backbone(trainer)
@@ -147,12 +158,28 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
                 settings={name: getattr(self, name) for name in _SETTINGS},
                 notes=notes,
             )
+        self._structure = structure
         self.classes_ = classes
         self.n_features_in_ = data.num_features
         self.report_ = self._fitted.report
         self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         return self
+
+    def check_parameters(self) -> list[Candidate]:
+        """Refuses parameters that cannot be, without data; otherwise, the candidates that a search would try.
+
+        >>> NodeClassifier(model="gnc").check_parameters()
+        Traceback (most recent call last):
+        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? choose auto, mlp, gcn, sage, gat
+        >>> len(NodeClassifier(model="gcn", lam=0.25, balance=0).check_parameters())
+        2
+        """
+        candidates = list_candidates(self.model, self.lam, self.balance)
+        check_metric(self.metric)
+        check_budget(self.budget)
+        self._backbone()
+        return candidates
 
     def predict_proba(self, graph: Any, y: Any = None) -> np.ndarray:
         """Calibrated probabilities [N, C] of all nodes of the same, a grown, or another graph with the same features.
@@ -162,13 +189,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             y: Labels that are known, for models that spread them; None where unknown. None: on the graph that it was fitted on,
                 those that it was fitted on; on any other, none.
         """
-        fitted, data = self._checked(), convert(graph)[0]
+        fitted, data = self._checked(), self._converted(graph)[0]
         known = None if y is None else self._known(y, data.num_nodes)
         return fitted.probabilities(data, self._backbone(cuts=fitted.cuts), known)
 
     def predict(self, graph: Any, y: Any = None) -> np.ndarray:
         """The most probable class of each node, one of ``classes_``; arguments as for :meth:`predict_proba`."""
-        return self.classes_[self.predict_proba(graph, y).argmax(1)]
+        best = self.predict_proba(graph, y).argmax(1)
+        return self.classes_[best]
 
     def lacks_labels(self, graph: Any, y: Any = None) -> bool:
         """Whether the model would spread known labels but knows none of this graph's, and so has to do without.
@@ -176,15 +204,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         Args:
             graph, y: As for :meth:`predict_proba`.
         """
-        fitted, data = self._checked(), convert(graph)[0]
+        fitted, data = self._checked(), self._converted(graph)[0]
         known = fitted.known_of(data) if y is None else self._known(y, data.num_nodes)
         return fitted.jury.spreads and not (known >= 0).any()
 
     def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the nodes whose label is known; of a PyG ``Data`` with a ``test_mask``, on those in it."""
+        self._checked()
         if y is None:
             mask = getattr(graph, "test_mask", None)
-            y = convert(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
+            y = self._converted(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
             if y is None:
                 raise InputError("the graph holds no labels to score by; give y")
         numbers, _ = encode_labels(y, self.classes_)
@@ -211,6 +240,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             "classes": classes,
             "classes_dtype": self.classes_.dtype.str,
             "module": not own_model,
+            "structure": self._structure and self._structure.to_json(),
         }
         save_fitted(Path(path), fitted, header | {"extra": dict(self.extra_ if extra is None else extra)})
 
@@ -239,6 +269,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             classifier = cls(**params)
             classifier.classes_ = _read_classes(header["classes"], header["classes_dtype"], fitted.num_classes)
             classifier.extra_ = dict(header["extra"])
+            structure = header["structure"]
+            classifier._structure = None if structure is None else FeatureEncoder.from_json(structure)
             classifier._check_weights(fitted)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
@@ -273,8 +305,22 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self) -> Fitted:
         if not hasattr(self, "_fitted"):
-            raise InputError("this NodeClassifier has learnt nothing yet; call fit first")
+            raise NotFittedError("this NodeClassifier has learnt nothing yet; call fit first")
         return self._fitted
+
+    def _features(self, graph: Any, structure: FeatureEncoder | None) -> Any:
+        """What the structure of a graph makes, if its nodes carry no features and the model was fitted on that."""
+        if structure is None or not is_bare(graph):
+            return None
+        notes: list[str] = []
+        x = structure.transform(bare_tables(graph), notes)
+        if self.progress is not None:
+            for note in notes:
+                self.progress(note)
+        return x
+
+    def _converted(self, graph: Any) -> tuple[Graph, Any]:
+        return convert(graph, self._features(graph, self._structure))
 
     def _known(self, y: Any, num_nodes: int) -> np.ndarray:
         known = encode_labels(y, self.classes_)[0]

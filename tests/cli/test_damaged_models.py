@@ -127,6 +127,8 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "columns missing": lambda h, t: h["extra"].pop("columns"),
     "columns that are a list": lambda h, t: h["extra"].update(columns=["id"]),
     "a column that is a number": lambda h, t: h["extra"]["columns"].update(id=7),
+    "edges missing": lambda h, t: h["extra"].pop("edges"),
+    "edges of text": lambda h, t: h["extra"].update(edges="many"),
     "no encoder": lambda h, t: h["extra"].pop("encoder"),
     "an encoder that is a list": lambda h, t: h["extra"].update(encoder=[]),
     "a scale of 0": lambda h, t: column(h).update(scale=0),
@@ -136,6 +138,8 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "an encoding of no kind": lambda h, t: column(h).update(kind="evil"),
     "a unit of 0": lambda h, t: h["extra"]["encoder"].update(unit=0),
     "a structure of nothing": lambda h, t: h["extra"]["encoder"].update(structural={"anchors": [1], "mean": [], "scale": []}),
+    "a structure that is a number": lambda h, t: h.update(structure=7),
+    "structure missing": lambda h, t: h.pop("structure"),
     "extra missing": lambda h, t: h.pop("extra"),
     "extra that is a number": lambda h, t: h.update(extra=7),
 }  # fmt: skip

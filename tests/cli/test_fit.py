@@ -120,8 +120,54 @@ def test_predict_refuses_a_table_without_a_column_it_learnt_from(finished: tuple
     folder, _ = finished
     pd.read_csv(folder / "nodes.csv").drop(columns="belt").to_csv(tmp_path / "nodes.csv", index=False)
     with pytest.raises(InputError, match="belt"):
-        run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", "--out", tmp_path / "p.csv")
+        run("predict", folder / "out" / "model.safetensors", tmp_path / "nodes.csv", folder / "edges.csv",
+            "--out", tmp_path / "p.csv")  # fmt: skip
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_predict_without_edges_is_refused_unless_they_are_said_to_be_none(
+    finished: tuple[Path, Result], tmp_path: Path
+) -> None:
+    folder, _ = finished
+    model, nodes, out = folder / "out" / "model.safetensors", folder / "nodes.csv", tmp_path / "p.csv"
+    with pytest.raises(InputError, match=r"model\.safetensors: was fitted with 78 edges.* give the edges file after"):
+        run("predict", model, nodes, "--out", out)
+    assert not out.exists()
+    (tmp_path / "none.csv").write_text("source,target\n")
+    result = run("predict", model, nodes, tmp_path / "none.csv", "--out", out, "--device", "cpu")
+    assert result.exit_code == 0
+    assert "none.csv has a header but no row" in result.stderr
+    assert len(pd.read_csv(out)) == 34
+
+
+def test_predict_says_how_many_nodes_are_answered(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    files = (folder / "out" / "model.safetensors", folder / "nodes.csv", folder / "edges.csv")
+    threshold = pd.read_csv(folder / "out" / "predictions.csv")["probability"].median()
+    out = tmp_path / "p.csv"
+    result = run("predict", *files, "--abstain", threshold, "--out", out, "--device", "cpu")
+    blank = int(pd.read_csv(out)["label"].isna().sum())
+    assert 0 < blank < 34
+    assert f"{34 - blank} of 34 nodes are labeled in {out}; {blank} are left blank" in result.stderr
+
+
+def test_predict_writes_parquet_as_fit_does(
+    finished: tuple[Path, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = finished
+    files = (folder / "out" / "model.safetensors", folder / "nodes.csv", folder / "edges.csv")
+    monkeypatch.chdir(tmp_path)
+    run("predict", *files, "--parquet", "--device", "cpu")
+    assert len(pd.read_parquet("predictions.parquet")) == 34
+    with pytest.raises(InputError, match=r"--parquet is given, but --out is p\.csv"):
+        run("predict", *files, "--parquet", "--out", "p.csv")
+
+
+def test_predict_without_a_model_asks_for_it_in_its_own_words(finished: tuple[Path, Result], tmp_path: Path) -> None:
+    folder, _ = finished
+    with pytest.raises(InputError, match="is not a model that sharpen saved, or is damaged; give the model") as error:
+        run("predict", folder / "nodes.csv", folder / "edges.csv", "--out", tmp_path / "p.csv")
+    assert "deserializing" not in str(error.value)
 
 
 def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result], tmp_path: Path) -> None:
@@ -154,10 +200,10 @@ def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result]
         ((0, 1, 2, 33), (), "at least 3 labeled nodes in each of two classes"),
         (KNOWN, ("--abstain", "2"), "--abstain is 2.0"),
         (KNOWN, ("--lam", "much"), "--lam has 'much'"),
-        (KNOWN, ("--model", "gnc"), "model is 'gnc'"),
-        (KNOWN, ("--metric", "f1"), "metric is 'f1'"),
-        (KNOWN, ("--class-weight", "heavy"), "class_weight is 'heavy'; give 'balanced'"),
-        (KNOWN, ("--budget", "-1"), "budget is -1"),
+        (KNOWN, ("--model", "gnc"), "--model is 'gnc'; did you mean 'gcn'"),
+        (KNOWN, ("--metric", "f1"), "--metric is 'f1'"),
+        (KNOWN, ("--class-weight", "heavy"), "--class-weight is 'heavy'; give 'balanced'"),
+        (KNOWN, ("--budget", "-1"), "--budget is -1; give"),
         (KNOWN, ("--device", "tpu"), "device is 'tpu'"),
         (KNOWN, ("--label", "party"), "party"),
     ],
@@ -171,6 +217,20 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_options_are_refused_before_files_are_read(tmp_path: Path) -> None:
+    for option, value in (("--budget", "0"), ("--model", "gnc"), ("--hidden", "0"), ("--class-weight", "heavy")):
+        with pytest.raises(InputError, match=f"^{option} is '?{value}"):
+            run("fit", tmp_path / "nowhere.csv", option, value, "--device", "cpu")
+
+
+def test_one_candidate_and_one_run_are_said_in_the_singular(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path)
+    alone = (*COLUMNS, *SMALL, "--model", "gcn", "--lam", "0", "--no-page", "--out", tmp_path / "out")
+    result = run("fit", nodes, edges, *alone)
+    assert "10 labels, 1 candidate; the first run is timed" in result.stderr
+    assert "round 1: 1 candidate, 4 runs" in result.stderr
+
+
 def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:
     nodes, edges, _ = write_club(tmp_path)
     frame = pd.read_csv(nodes)
@@ -180,6 +240,32 @@ def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:
     assert "'neither' has 1 labeled node" in result.stdout
     assert (tmp_path / "out" / "predictions.parquet").exists()
     assert result.stderr == ""
+
+
+def test_without_edges_nothing_is_said_about_the_graph_and_predict_needs_none(tmp_path: Path) -> None:
+    nodes, _, _ = write_club(tmp_path)
+    out = tmp_path / "out"
+    result = run("fit", nodes, *COLUMNS, *SMALL, "--model", "auto", "--out", out)
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert {candidate["model"] for candidate in summary["candidates"]} == {"mlp"}
+    assert not any(candidate["spread"] for candidate in summary["candidates"])
+    assert [verdict["question"] for verdict in summary["verdicts"]] == ["sharpening"]
+    assert list(summary["baselines"]) == ["without sharpening"]
+    assert "Note: there are no edges, so the MLP alone is trained" in result.stdout
+    asked = run("fit", nodes, *COLUMNS, *SMALL, "--out", tmp_path / "asked")  # a GCN and an MLP, as the user wants
+    assert "The graph" not in asked.stdout
+    assert "without the graph" not in asked.stdout
+    run("predict", out / "model.safetensors", nodes, "--out", tmp_path / "p.csv", "--device", "cpu")
+    again, fitted = (pd.read_csv(path)["probability"] for path in (tmp_path / "p.csv", out / "predictions.csv"))
+    assert again.equals(fitted)
+
+
+def test_with_neither_features_nor_edges_the_output_says_what_that_means(tmp_path: Path) -> None:
+    nodes, _, _ = write_club(tmp_path)
+    arguments = (*COLUMNS, *SMALL, "--ignore", "handshakes,belt", "--no-page", "--out", tmp_path / "out")
+    result = run("fit", nodes, *arguments)
+    assert "nothing tells nodes apart, so all get the same answer" in result.stderr
+    assert pd.read_csv(tmp_path / "out" / "predictions.csv")["probability"].nunique() == 1
 
 
 def test_weights_of_edges_count_and_the_output_says_for_whom(tmp_path: Path) -> None:

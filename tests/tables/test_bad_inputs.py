@@ -143,7 +143,10 @@ CASES = [
     edges("source,target,weight\na,b,1\nb,c,\n", "edges.csv line 3, column 'weight' is blank", name="blank weight"),
     edges(npz(edge_index=PAIR), "edges.npz holds a whole graph", name="graph as edges", file="edges.npz"),
     # labels
-    nodes("id,age\na,1\nb,2\n", "no column looks like a label", "--label", name="no label column"),
+    nodes("id,age\na,1\nb,2\n", "no column looks like a label (it has id, age)", "--label", name="no label column"),
+    nodes("who,age\na,1\nb,2\n", "no column looks like the id of a node, and none like a label (it has who, age)",
+          "name them with --id and --label", name="neither id nor label"),
+    nodes("who,y\na,1\nb,2\n", "the id of a node (it has who, y); name it with --id", name="no id column"),
     nodes("id,age,label\na,1,\nb,2,\n", "column 'label': every label is missing", name="all labels missing"),
     nodes("id,age,label\na,1,x\nb,2,\n", "only one node has a label", name="one label"),
     nodes("id,age,label\na,1,x\nb,2,x\n", "all 2 labels are 'x'", "second class", name="one class"),

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from sharpen.errors import InputError
 from sharpen.tables import Columns, FeatureEncoder, check_labels, class_order, read_nodes_and_edges, to_graph
+from sharpen.tables.columns import ENDS, IDS, LABELS, WEIGHTS
 
 from .conftest import Write
 
@@ -169,6 +170,18 @@ def test_no_label_column_is_guessed_if_there_is_none(write: Write) -> None:
     assert list(tables.frame) == ["category"]
 
 
+def test_numbers_of_edges_that_are_not_used_are_named(write: Write) -> None:
+    nodes = write("nodes.csv", "id,label\na,x\nb,y\n")
+    edges = write("edges.csv", "source,target,similarity,since,kind\na,b,0.5,,friend\nb,a,0.25,1999,friend\n")
+    tables = read_nodes_and_edges(nodes, edges)
+    said = f"columns similarity, since of {edges} are not used; --weight similarity would make it the weights"
+    assert said in tables.guesses
+    assert tables.edge_weight is None
+    weighted = read_nodes_and_edges(nodes, edges, Columns(weight="similarity"))
+    assert f"column since of {edges} is not used; --weight since would make it the weights" in weighted.guesses
+    assert not any("kind" in line for line in weighted.guesses)
+
+
 def test_edges_once_and_those_of_weight_zero_not(write: Write) -> None:
     nodes = write("nodes.csv", "id,age,label\na,1,x\nb,2,y\nc,3,\n")
     edges = write("edges.csv", "source,target,weight\na,b,1\na,b,2\nb,b,1\nb,c,0\nc,a,1\n")
@@ -212,3 +225,9 @@ def test_weights_reach_the_graph_whatever_their_unit(tmp_path: Path) -> None:
     extreme = to_graph(read_nodes_and_edges(tmp_path / "nodes.csv", tmp_path / "edges.csv"), np.eye(3), ["x", "y"])
     assert extreme.edge_weight.tolist() == pytest.approx([1.2, 1.8, 0])
     assert (extreme.edge_weight > 0).all()
+
+
+def test_the_guide_lists_every_name_that_is_guessed() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "fit.md").read_text(encoding="utf-8")
+    names = {*IDS, *LABELS, *WEIGHTS, *(end for pair in ENDS for end in pair)}
+    assert not {name for name in names if f"`{name}`" not in guide}

@@ -26,15 +26,14 @@ def evaluate(
 
     Only nodes count whose label was not given to the fit. A blank prediction counts as not answered.
     """
-    from sharpen.tables import Columns, comparable_ids, read_nodes_and_edges, read_predictions
+    from sharpen.tables import Columns, comparable_ids, label_column, read_nodes_and_edges, read_predictions
 
     frame = read_predictions(predictions)
     for column in ("label", "probability", "labeled"):
         if column not in frame.columns:
             raise InputError(f"{predictions} has no column {column!r}; give predictions as sharpen writes them")
     tables = read_nodes_and_edges(labels, None, Columns(id=id_column, label=label))
-    if tables.label_column is None:
-        raise InputError(f"{labels}: no column looks like a label; name the column of classes with --label")
+    label_column(tables)
     truth = pd.Series(tables.labels, index=pd.Index(comparable_ids(tables.ids)), dtype=object)
     scores = score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
     if as_json:

@@ -148,6 +148,7 @@ def fit(
         seed=seed,
         progress=None if quiet or as_json else tell,
     )
+    _check_options(classifier)
     start = time.perf_counter()
     columns = Columns(id_column, label, source, target, weight, _names(features), _names(ignore) or ())
     tables = read_nodes_and_edges(nodes, edges, columns)
@@ -183,7 +184,11 @@ def fit(
             "command": shlex.join(["sharpen", *sys.argv[1:]]),
         }
         text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-        extra = {"encoder": encoder.to_json(), "columns": _saved_columns(columns, tables.label_column)}
+        extra = {
+            "encoder": encoder.to_json(),
+            "columns": _saved_columns(columns, tables.label_column),
+            "edges": graph.num_edges,
+        }
         files: dict[str, Callable[[Path], object]] = {
             name: lambda path: write_predictions(path, frame),
             "model.safetensors": lambda path: classifier.save(path, extra),
@@ -208,6 +213,17 @@ def fit(
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
     if page:
         typer.echo(f"To look at it, open {folder / 'page.html'}")
+
+
+def _check_options(classifier: Any) -> None:
+    """Refuses what cannot be before a file is read, by the name that it has on the command line."""
+    try:
+        classifier.check_parameters()
+    except InputError as error:
+        name, is_, rest = str(error).partition(" is ")
+        if name not in classifier.get_params():
+            raise
+        raise InputError(f"--{name.replace('_', '-')}{is_}{rest}") from None
 
 
 def _auto_or_numbers(text: str) -> str | tuple[float, ...]:

@@ -33,14 +33,17 @@ def predict(
     weight: WeightColumn = None,
     abstain: Abstain = None,
     every_class: EveryClass = False,
-    out: Annotated[Path, typer.Option(help="Where to write: .csv or .parquet.")] = Path("predictions.csv"),
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write: .csv or .parquet.", show_default="predictions.csv")
+    ] = None,
     device: Device = "auto",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but mistakes.")] = False,
 ) -> None:
     """Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns."""
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.predictions import prediction_frame
-    from sharpen.tables import FeatureEncoder, check_output, to_graph, write_predictions
+    from sharpen.tables import FeatureEncoder, to_graph, write_predictions
     from sharpen.training.device import resolve_device
 
     def tell(text: str) -> None:
@@ -48,7 +51,7 @@ def predict(
             typer.echo(text, err=True)
 
     resolve_device(device)
-    check_output(out)
+    out = _output(out, parquet)
     check_abstain(abstain)
     classifier = NodeClassifier.load(model, device=device)
     if "encoder" not in classifier.extra_:
@@ -58,6 +61,7 @@ def predict(
     encoder = FeatureEncoder.from_json(classifier.extra_["encoder"])
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
     tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_))
+    _check_edges(model, classifier.extra_, tables)
     notes: list[str] = []
     x = encoder.transform(tables, notes)
     classes = [str(name) for name in classifier.classes_]
@@ -74,11 +78,23 @@ def predict(
             "to use labels, give them in a column"
         )
     probabilities = classifier.predict_proba(graph, known)
-    write_predictions(
-        out,
-        prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class),
-    )
-    tell(f"{graph.num_nodes} nodes are labeled in {out}")
+    frame = prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class)
+    write_predictions(out, frame)
+    answered, count = int(frame["label"].notna().sum()), graph.num_nodes
+    if abstain is None:
+        tell(f"{count} nodes are labeled in {out}")
+    else:
+        tell(f"{answered} of {count} nodes are labeled in {out}; {count - answered} are left blank, below {abstain:g}")
+
+
+def _output(out: Path | None, parquet: bool) -> Path:
+    from sharpen.tables import check_output
+
+    if out is None:
+        out = Path("predictions.parquet" if parquet else "predictions.csv")
+    elif parquet and out.suffix.lower() != ".parquet":
+        raise InputError(f"--parquet is given, but --out is {out}; leave --parquet out, or end the name in .parquet")
+    return check_output(out)
 
 
 def _saved_columns(model: Path, extra: dict[str, Any]) -> dict[str, str | None]:
@@ -87,6 +103,18 @@ def _saved_columns(model: Path, extra: dict[str, Any]) -> dict[str, str | None]:
     if not isinstance(saved, dict) or not all(value is None or isinstance(value, str) for value in saved.values()):
         raise InputError(f"{model}: does not say which columns it was fitted on; it is damaged, so fit again")
     return saved
+
+
+def _check_edges(model: Path, extra: dict[str, Any], tables: Any) -> None:
+    """Refuses to do without edges what was learnt with them, unless that is said."""
+    count = extra.get("edges")
+    if type(count) is not int or count < 0:
+        raise InputError(f"{model}: does not say how many edges it was fitted with; it is damaged, so fit again")
+    if count and not tables.edges_given:
+        raise InputError(
+            f"{model}: was fitted with {count} edge{'s' * (count != 1)}, but none are given; give the edges file after "
+            f"{tables.name}, one with a header only if there are none"
+        )
 
 
 def _read(nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None]) -> Any:

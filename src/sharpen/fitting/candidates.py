@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.trial import MODELS
 
 # In the order in which a short search tries them. The useful λ of the paper lie around 0.25.
@@ -106,9 +106,8 @@ def _models(model: Any) -> list[str]:
         return ["model"]
     for name in names:
         if name not in MODELS:
-            raise InputError(
-                f"model is {name!r}; choose auto, {', '.join(MODELS)}, or give a torch.nn.Module or a function that makes one"
-            )
+            own = "" if isinstance(name, str) else "; a torch.nn.Module, or a function that makes one, goes alone"
+            raise InputError(f"model is {name!r}; {did_you_mean(name, MODELS)}choose auto, {', '.join(MODELS)}{own}")
     if not names:
         raise InputError("model is an empty list; choose auto, or at least one of " + ", ".join(MODELS))
     return names

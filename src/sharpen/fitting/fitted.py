@@ -284,11 +284,13 @@ def _report(
     if any(c.sharpens for c in evidence.sound) and any(not c.sharpens for c in evidence.sound):
         plain = cross_fit(evidence, groups, ensemble=ensemble, among=lambda c: not c.sharpens)
         baselines["without sharpening"] = _account(plain, evidence)
-    if any(c.uses_graph for c in evidence.sound) and any(not c.uses_graph for c in evidence.sound):
+    if graph.num_edges and any(c.uses_graph for c in evidence.sound) and any(not c.uses_graph for c in evidence.sound):
         without = cross_fit(evidence, groups, ensemble=ensemble, among=lambda c: not c.uses_graph)
         baselines["without the graph"] = _account(without, evidence)
     count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
-    answers = verdicts(evidence, chosen[0], groups)
+    answers = [
+        answer for answer in verdicts(evidence, chosen[0], groups) if graph.num_edges or answer.question != "graph"
+    ]
     return {
         "chosen": [
             asdict(c)

@@ -61,7 +61,9 @@ def encode_labels(values: Any, classes: np.ndarray | None = None) -> tuple[np.nd
     return numbers, classes
 
 
-def as_graph(data: Any, y: Any = None, classes: np.ndarray | None = None) -> tuple[Graph, np.ndarray]:
+def as_graph(
+    data: Any, y: Any = None, classes: np.ndarray | None = None, x: np.ndarray | None = None
+) -> tuple[Graph, np.ndarray]:
     """A graph and its classes, from a Graph, a PyG ``Data``, a NetworkX graph, or (X, adjacency).
 
     Of a ``Data`` with a ``train_mask``, only the labels in its ``train_mask`` and ``val_mask`` are taken for known.
@@ -70,6 +72,7 @@ def as_graph(data: Any, y: Any = None, classes: np.ndarray | None = None) -> tup
         data: What to label.
         y: Labels in the order of the nodes; None: those that ``data`` holds, if any.
         classes: The classes, if they are known already.
+        x: Features for the nodes of a NetworkX graph that carry none.
 
     >>> x, path = np.eye(3), scipy.sparse.coo_array(([1, 1], ([0, 1], [1, 2])), shape=(3, 3))
     >>> graph, classes = as_graph((x, path), ["a", None, "b"])
@@ -78,7 +81,7 @@ def as_graph(data: Any, y: Any = None, classes: np.ndarray | None = None) -> tup
     """
     if isinstance(data, Graph) and y is None:  # its classes have an order already, and nothing need be copied
         return data, class_values(data)
-    graph, held = convert(data)
+    graph, held = convert(data, x)
     values = held if y is None else y
     if values is None:
         raise InputError("the graph holds no labels; give them as y, one for each node, None where unknown")
@@ -100,8 +103,12 @@ def class_values(graph: Graph) -> np.ndarray:
     return np.arange(len(names)) if names == tuple(map(str, range(len(names)))) else np.array(names)
 
 
-def convert(data: Any) -> tuple[Graph, Any]:
+def convert(data: Any, x: np.ndarray | None = None) -> tuple[Graph, Any]:
     """A graph of any kind as a Graph, and the labels that came with it, if any.
+
+    Args:
+        data: What :func:`as_graph` takes.
+        x: Features for the nodes of a NetworkX graph that carry none.
 
     >>> graph, labels = convert((np.eye(3), scipy.sparse.eye_array(3)))
     >>> graph.num_nodes, labels is None
@@ -115,7 +122,7 @@ def convert(data: Any) -> tuple[Graph, Any]:
         graph = Graph.from_pyg(data)
         return graph, None if data.y is None else _masked(data, graph.y)
     if kind == "networkx":
-        graph = Graph.from_networkx(data, label=None)
+        graph = Graph.from_networkx(data, label=None, x=x)
         values = np.array([data.nodes[node].get("label") for node in data.nodes], dtype=object)
         return graph, None if all(value is None for value in values) else values
     if isinstance(data, tuple | list) and len(data) == 2:

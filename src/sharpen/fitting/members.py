@@ -99,7 +99,8 @@ class Listener:
             job: What was trained; the labels of its training nodes are spread, no other is read.
             logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
             weights, ok, traces: As for :class:`Member`.
-            spread: Whether labels are spread; otherwise it is judged alone, and no work is done on the whole graph.
+            spread: Whether labels are spread; otherwise, and where there is no edge to spread along, it is judged alone, and no
+                work is done on the whole graph.
         """
         train, test, y = job.split.train.numpy(), job.split.test.numpy(), self.graph.y.numpy()
         known = np.full(len(y), -1)
@@ -114,7 +115,7 @@ class Listener:
                 job.round_number,
                 traces or {},
             )
-            for asked in ((False, True) if spread else (False,))
+            for asked in ((False, True) if spread and self.graph.num_edges else (False,))
         ]
 
 

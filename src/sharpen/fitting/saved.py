@@ -19,7 +19,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-3"
+FORMAT = "sharpen-4"
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -69,8 +69,10 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
         OSError,
         TypeError,
         AttributeError,
-    ) as error:  # the last two: a type that NumPy does not have
-        raise InputError(f"{path}: is no model file ({error}); give the model that fit has saved") from None
+    ):  # the last two: a type that NumPy does not have
+        raise InputError(
+            f"{path}: is not a model that sharpen saved, or is damaged; give the model.safetensors of sharpen fit first"
+        ) from None
     if metadata.get("format", "").startswith("sharpen-") and metadata["format"] != FORMAT:
         raise InputError(
             f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"

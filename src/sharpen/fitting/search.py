@@ -58,6 +58,17 @@ class _Clock:
         return folds * self._unit * sum(_COST.get(candidate.model, 1.0) for candidate in candidates)
 
 
+def check_budget(budget: float) -> None:
+    """Refuses what is no number of minutes to search for.
+
+    >>> check_budget(0)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: budget is 0; give a number of minutes above 0
+    """
+    if not (math.isfinite(budget) and budget > 0):
+        raise InputError(f"budget is {budget:g}; give a number of minutes above 0")
+
+
 def search(
     backbone: Backbone,
     graph: Graph,
@@ -84,8 +95,7 @@ def search(
         seed: Of folds, first weights and dropout.
         tell: Is given a line now and then.
     """
-    if not (math.isfinite(budget) and budget > 0):
-        raise InputError(f"budget is {budget}; give a number of minutes above 0")
+    check_budget(budget)
     clock, y = _Clock(budget), graph.y.numpy()
     members: list[Member] = []
     notes: list[str] = []
@@ -102,13 +112,15 @@ def search(
         if not jobs:
             return
         if what:
-            tell(f"{what}, {len(jobs)} runs, about {clock.forecast([job.candidate for job in jobs]):.0f} s ...")
+            tell(
+                f"{what}, {_count(len(jobs), 'run')}, about {clock.forecast([job.candidate for job in jobs]):.0f} s ..."
+            )
         start = time.perf_counter()
         members.extend(backbone.train(graph, jobs))
         clock.measure([job.candidate for job in jobs], time.perf_counter() - start)
 
     allowed, essential = FIRST_SHARE * clock.limit, candidates[:ESSENTIAL]
-    tell(f"{int((y >= 0).sum())} labels, {len(candidates)} candidates; the first run is timed ...")
+    tell(f"{int((y >= 0).sum())} labels, {_count(len(candidates), 'candidate')}; the first run is timed ...")
     for candidate in essential:
         run([candidate], first[:1])
         # A first run may be slow for reasons of its own: on a slow graph, look again before cutting anything.
@@ -127,7 +139,7 @@ def search(
                 f"the budget of {budget:g} min has room for {tried} of {len(candidates)} candidates; a larger budget tries all"
             )
             break
-        run(batch, first[:folds], what=f"round 1: {len(batch)} candidates")
+        run(batch, first[:folds], what=f"round 1: {_count(len(batch), 'candidate')}")
         tried += len(batch)
 
     rounds = 1
@@ -143,6 +155,15 @@ def search(
         run(again, draw_round(y, rounds, seed)[:folds], rounds, what=f"round {rounds + 1}: the best {len(again)} again")
         rounds += 1
     return Found(members, rounds, clock.elapsed, notes)
+
+
+def _count(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> _count(1, "run"), _count(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _next_batch(

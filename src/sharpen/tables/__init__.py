@@ -2,7 +2,7 @@
 
 from sharpen.tables.columns import Columns
 from sharpen.tables.encoder import FeatureEncoder
-from sharpen.tables.labels import check_labels, class_order
+from sharpen.tables.labels import check_labels, class_order, label_column
 from sharpen.tables.predictions import check_output, read_predictions, write_predictions
 from sharpen.tables.source import GraphTables, read_nodes_and_edges, to_graph
 from sharpen.tables.table import comparable_ids
@@ -15,6 +15,7 @@ __all__ = [
     "check_output",
     "class_order",
     "comparable_ids",
+    "label_column",
     "read_nodes_and_edges",
     "read_predictions",
     "to_graph",

@@ -51,8 +51,13 @@ class Columns:
                 raise InputError(f"{field} is one text, {value!r}; give a list of column names")
 
 
-def guess_id(file: str, names: Sequence[str]) -> str:
+def guess_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> str:
     """The column that names the nodes, by its name.
+
+    Args:
+        file: For messages.
+        names: Of the columns.
+        label_missing: Whether no column of labels is known either, so that both are asked for at once.
 
     >>> guess_id("nodes.csv", ["title", "Paper_ID"])
     'Paper_ID'
@@ -65,9 +70,10 @@ def guess_id(file: str, names: Sequence[str]) -> str:
         return found
     if guess_ends(names) is not None and len(names) <= 4:
         raise InputError(f"{file} looks like a table of edges (it has {listed(names)}); give the table of nodes first")
-    raise InputError(
-        f"{file}: no column looks like the id of a node (it has {listed(names)}){_perhaps(names)}; name it with --id"
-    )
+    what, way_out = "the id of a node", "name it with --id"
+    if label_missing:
+        what, way_out = "the id of a node, and none like a label", "name them with --id and --label"
+    raise InputError(f"{file}: no column looks like {what} (it has {listed(names)}){_perhaps(names)}; {way_out}")
 
 
 def guess_label(names: Sequence[str], taken: str) -> str | None:
@@ -140,6 +146,15 @@ def guess_weight(names: Sequence[str]) -> str | None:
     'Weight'
     """
     return _first(names, WEIGHTS)
+
+
+def names_nodes(name: str) -> bool:
+    """Whether a column of that name holds ids, of a node, an edge or an end of one.
+
+    >>> names_nodes("dst"), names_nodes("Id"), names_nodes("similarity")
+    (True, True, False)
+    """
+    return _first([name], [*IDS, *(end for pair in ENDS for end in pair)]) is not None
 
 
 def find(file: str, names: Sequence[str], wanted: str, option: str) -> str:

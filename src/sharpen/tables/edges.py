@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharpen.errors import InputError
-from sharpen.tables.columns import Columns, choose_ends, find, guess_weight, is_number
+from sharpen.tables.columns import Columns, choose_ends, find, guess_weight, is_number, listed, names_nodes
 from sharpen.tables.table import Table, as_text, canonical
 
 
@@ -43,6 +44,15 @@ def read_edges(
         if weight_column is not None:
             guesses.append(f"weight column: {weight_column} (guessed)")
     weight = None if weight_column is None else _weights(table, weight_column)
+    rest = [name for name in table.names if name not in (source, target, weight_column)]
+    unused = [name for name in rest if not names_nodes(name) and _holds_numbers(table.columns.column(name))]
+    if unused:
+        what = (
+            f"column {unused[0]} of {table.name} is"
+            if len(unused) == 1
+            else f"columns {listed(unused)} of {table.name} are"
+        )
+        guesses.append(f"{what} not used; --weight {shlex.quote(unused[0])} would make it the weights")
     return np.stack(ends), weight
 
 
@@ -74,6 +84,21 @@ def _numbered(table: Table, column: str, keys: pa.Array, nodes: str) -> np.ndarr
             f"add a row for it, or remove the edge"
         )
     return rows.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _holds_numbers(values: pa.ChunkedArray) -> bool:
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return values.null_count < len(values)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not len(values):
+        return False
+    text = pc.utf8_trim_whitespace(values)
+    blank = pc.equal(text, "")
+    try:
+        pc.if_else(blank, pa.scalar(None, text.type), text).cast(pa.float64())
+    except pa.ArrowException:
+        return False
+    return not pc.all(blank).as_py()
 
 
 def _weights(table: Table, column: str) -> np.ndarray:

@@ -122,6 +122,8 @@ class FeatureEncoder:
             count = len(self.structural.anchors)
             lines.append(
                 f"no feature column: degree, PageRank and positions relative to {count} nodes take their place"
+                if count
+                else "no feature column and no edges: nothing tells nodes apart, so all get the same answer"
             )
         if self.unit is not None:
             lines.append(f"edge weights: divided by {self.unit:g}, their mean")

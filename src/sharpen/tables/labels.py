@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharpen.errors import InputError
-from sharpen.tables.columns import is_number
+from sharpen.tables.columns import is_number, listed
 from sharpen.tables.table import WHOLE, as_text, to_objects
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def check_labels(tables: GraphTables) -> list[str]:
     Returns:
         A warning for each class that one node only has: it cannot be both learned from and validated on.
     """
-    file, column = tables.name, tables.label_column
-    if column is None:
-        raise InputError(f"{file}: no column looks like a label; name the column of classes with --label")
+    file, column = tables.name, label_column(tables)
     counts = Counter(label for label in tables.labels if label is not None)
     if not counts:
         raise InputError(
@@ -79,6 +77,24 @@ def check_labels(tables: GraphTables) -> list[str]:
         for label, count in sorted(counts.items())
         if count == 1
     ]
+
+
+def label_column(tables: GraphTables) -> str:
+    """The column of labels, where there has to be one.
+
+    >>> import pathlib, tempfile
+    >>> from sharpen.tables import read_nodes_and_edges
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "nodes.csv"
+    >>> _ = path.write_text("id,Topic\\na,cats\\nb,\\n")
+    >>> label_column(read_nodes_and_edges(path))
+    'Topic'
+    """
+    if tables.label_column is None:
+        raise InputError(
+            f"{tables.name}: no column looks like a label (it has {listed(tables.columns)}); name the column of classes with "
+            f"--label"
+        )
+    return tables.label_column
 
 
 def class_order(labels: np.ndarray) -> tuple[str, ...]:

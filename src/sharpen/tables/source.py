@@ -50,6 +50,8 @@ class GraphTables:
         name: The node file as the user named it.
         label_column: The column of labels, or None.
         locate: From a row to the words for it, such as ``"line 2"``.
+        columns: All columns of the node file, whatever their part.
+        edges_given: Whether there was a place for edges to stand, even if none stands there.
     """
 
     ids: np.ndarray
@@ -62,6 +64,8 @@ class GraphTables:
     name: str
     label_column: str | None
     locate: Callable[[int], str] = field(repr=False)
+    columns: Sequence[str] = ()
+    edges_given: bool = True
 
     @property
     def num_nodes(self) -> int:
@@ -128,6 +132,8 @@ def read_nodes_and_edges(
         del content
         guesses += edge_table.notes
         edge_index, weight = read_edges(edge_table, columns, table.name, keys, guesses)
+        if not edge_table.columns.num_rows:
+            guesses.append(f"edges: none, since {edge_table.name} has a header but no row")
     if weight is not None:
         edge_index, weight = _without_zeros(edge_index, weight, guesses)
         if weight.size:
@@ -146,6 +152,8 @@ def read_nodes_and_edges(
         name=table.name,
         label_column=label_column,
         locate=table.locate,
+        columns=table.names,
+        edges_given=whole is not None or edges is not None,
     )
 
 
@@ -210,7 +218,8 @@ def _choose_id(table: Table, columns: Columns, whole: GraphFile | None, guesses:
         return find(table.name, table.names, columns.id, "--id")
     if whole is not None:
         return whole.id_column
-    found = guess_id(table.name, table.names)
+    label_missing = columns.label is None and guess_label(table.names, taken="") is None
+    found = guess_id(table.name, table.names, label_missing=label_missing)
     guesses.append(f"id column: {found} (guessed)")
     return found
 
