@@ -14,7 +14,7 @@ from sharpen.paper import published
 from sharpen.report.page import Part, study_page
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
 from sharpen.report.study_text import agreement, band_sentences, gain_sentence, missing_lines
-from sharpen.report.tables import number, signed
+from sharpen.report.values import number, signed
 from sharpen.studies import load_study
 from sharpen.studies.curves import Curve, Point
 from sharpen.studies.outcome import outcome

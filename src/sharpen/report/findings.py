@@ -26,7 +26,8 @@ from sharpen.report.study_text import (
     gap_sentence,
     sentences,
 )
-from sharpen.report.tables import Column, Gain, Number, Place, Quoted, Reason, Score, Table, Text, to_markdown
+from sharpen.report.tables import Column, Place, Table, to_markdown
+from sharpen.report.values import Gain, Number, Quoted, Reason, Score, Text
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics

@@ -8,19 +8,17 @@ import numpy as np
 
 from sharpen.paper import lambda_star
 from sharpen.report.names import dataset_title, model_title
-from sharpen.report.tables import (
+from sharpen.report.tables import Column, Place, Table
+from sharpen.report.values import (
     Chance,
     Choice,
-    Column,
     Gain,
     Interval,
     Number,
-    Place,
     Quoted,
     Ranked,
     Reason,
     Score,
-    Table,
     Text,
     Value,
     how_many,

@@ -11,7 +11,7 @@ import numpy as np
 
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.study_tables import minus
-from sharpen.report.tables import number, signed
+from sharpen.report.values import number, signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics

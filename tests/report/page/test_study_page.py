@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sharpen.cli.app import app
 from sharpen.report.page import Page, Part, study_page, write_page
-from sharpen.report.tables import Gain
+from sharpen.report.values import Gain
 from sharpen.studies import load_study
 from sharpen.studies.outcome import Outcome, outcome
 from tests.browser import Browser, Tab

@@ -9,7 +9,7 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.report.figures.style import MARKERS, NEUTRAL, caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title
-from sharpen.report.tables import signed
+from sharpen.report.values import signed
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from sharpen.report.names import cell_title
 from sharpen.report.page.charts import axis, facts, lines, rounded, series
 from sharpen.report.page.document import shortened
 from sharpen.report.study_tables import gain_grid, minus
-from sharpen.report.tables import Chance, Gain, Place, Table, latex_document, signed, to_csv, to_latex, to_markdown
+from sharpen.report.tables import Place, Table, latex_document, to_csv, to_latex, to_markdown
+from sharpen.report.values import Chance, Gain, signed
 from sharpen.studies.curves import Curve
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome
 from sharpen.studies.plan import Cell

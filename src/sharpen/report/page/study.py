@@ -31,7 +31,7 @@ from sharpen.report.study import (
     study_sheet,
 )
 from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
-from sharpen.report.tables import signed
+from sharpen.report.values import signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
