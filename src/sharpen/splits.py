@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
-from sharpen.graph import Array, integer_tensor
+from sharpen.given import Array, integer_tensor
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharpen.errors import InputError
-from sharpen.graph import Array, Graph
+from sharpen.given import Array
+from sharpen.graph import Graph
 from sharpen.splits import Split, draw_split
 
 METRICS = ("accuracy", "balanced-accuracy", "roc-auc")

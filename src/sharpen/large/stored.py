@@ -28,7 +28,8 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
-from sharpen.graph import Adjacency, Array, Graph, checked_class_names, checked_labels
+from sharpen.given import Array, checked_class_names, checked_labels
+from sharpen.graph import Adjacency, Graph
 
 # Entries of an array on disk that are checked together.
 _CHECKED_AT_ONCE = 2**22
