@@ -100,6 +100,12 @@ def test_the_shortlist_reads_the_first_round_alone() -> None:
     assert shortlist(found)[0] == GCN
 
 
+def test_of_equals_one_that_uses_the_graph_is_chosen() -> None:
+    for order in ((MLP, GCN), (GCN, MLP)):
+        assert choose(evidence({candidate: [0] for candidate in order}), ensemble=False) == [GCN]
+    assert choose(evidence({MLP: [0], GCN: [0, 1]}), ensemble=False) == [MLP]
+
+
 def test_a_candidate_that_diverged_is_not_chosen() -> None:
     broken = [dataclasses.replace(m, ok=False) for m in members_of(SHARP, Y, [])]
     assert choose(Evidence([*broken, *members_of(GCN, Y, [0, 1])], Y)) == [GCN]

@@ -26,8 +26,8 @@ def shortlist(
 ) -> list[Candidate]:
     """The best trained candidates by their first round, in which all met the same folds; alone and with spread labels.
 
-    A candidate is as good as the better of the two. Of equals, the one that sharpens less is better,
-    then the one that was tried first.
+    A candidate is as good as the better of the two. Of equals, one that uses the graph is better, since whoever gives a graph
+    thinks that it matters; then the one that sharpens less, then the one that was tried first.
     """
     allowed = [candidate for candidate in evidence.sound if among(candidate)]
     if not allowed:
@@ -36,7 +36,7 @@ def shortlist(
     for candidate in allowed:
         score = round(evidence.score(candidate, keep, first_round=True), 9)
         best[candidate.rough] = max(score, best.get(candidate.rough, 0.0))
-    first = sorted(best, key=lambda c: (-best[c], c.lam + c.balance))[:SHORTLIST]
+    first = sorted(best, key=lambda c: (-best[c], not c.uses_graph, c.lam + c.balance))[:SHORTLIST]
     return [candidate for rough in first for candidate in allowed if candidate.rough == rough]
 
 
@@ -50,9 +50,9 @@ def choose(
     """The best of the shortlist by its held-out score in all rounds; with ``ensemble``, also those within a standard error.
 
     Whether spread labels are listened to is chosen first, by the mean over the shortlist: it is one question, and few labels
-    answer it better together than for each candidate alone. Few labels make equal scores; of equals, the candidate that is
-    surprised least is better, then the one that sharpens less. Candidates that differ from the winner in whether they use the
-    graph or sharpen at all do not join it, so that what is used is what is said.
+    answer it better together than for each candidate alone. Few labels make equal scores; of equals, a candidate that uses the
+    graph is better, then the one that is surprised least, then the one that sharpens less. Candidates that differ from the
+    winner in whether they use the graph or sharpen at all do not join it, so that what is used is what is said.
 
     Args:
         evidence: Of all members.
@@ -64,7 +64,7 @@ def choose(
     alone, spread = ([score[c] for c in score if c.spread == asked] for asked in (False, True))
     asked = bool(spread) and (not alone or round(float(np.mean(spread) - np.mean(alone)), 9) > 0)
     surprise = {c: round(evidence.log_loss(c, keep), 3) for c in score if c.spread == asked}
-    ranked = sorted(surprise, key=lambda c: (-round(score[c], 9), surprise[c], c.lam + c.balance))
+    ranked = sorted(surprise, key=lambda c: (-round(score[c], 9), not c.uses_graph, surprise[c], c.lam + c.balance))
     best = ranked[0]
     if not ensemble:
         return [best]
