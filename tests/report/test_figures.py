@@ -20,7 +20,7 @@ from sharpen.report.figures import (
     save_figure,
 )
 from sharpen.studies import load_study
-from sharpen.studies.curves import lambda_curves
+from sharpen.studies.curves import Curve, Point, lambda_curves
 from sharpen.studies.dynamics import dynamics
 from sharpen.studies.outcome import outcome
 from sharpen.studies.ranking import rankings
@@ -51,6 +51,16 @@ NAMES = ("panels", "glass", "improvements", "forest", "entropy", "ranking", "off
 
 def visible(figure) -> list:
     return [axes for axes in figure.axes if axes.axison]
+
+
+def test_panels_are_labeled_where_their_row_begins_and_their_column_ends():
+    points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 0.5, lam + 0.5), lam) for lam in (0.0, 0.5, 1.0))
+    cells = [("cora", "sage"), ("cora", "gcn"), ("photo", "gcn"), ("photo", "gat"), ("cs", "sage"), ("cs", "gat")]
+    axes = lambda_panels([Curve(*cell, "accuracy", points, 5) for cell in cells]).axes
+    titled = {a.get_title(loc="left"): a for a in axes}
+    under = {title for title, a in titled.items() if a.get_xlabel() == "λ" and a.get_xticklabels()[0].get_visible()}
+    assert under == {"CS SAGE", "Photo GCN", "CS GAT"}
+    assert {title for title, a in titled.items() if a.get_ylabel()} == {"Cora SAGE", "Photo GCN", "CS SAGE"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -66,6 +66,7 @@ QUARTER = (42336, 621236, 128, 40)
 MEASURED = {
     ("ogbn-arxiv", "gcn", "cuda"): (*ARXIV, 106204436992, 23),
     ("ogbn-arxiv", "sage", "cuda"): (*ARXIV, 103097342464, 52),
+    ("ogbn-arxiv", "gat", "cuda"): (*ARXIV, 107793318400, 26),
     ("minesweeper", "gcn", "cuda"): (*MINES, 14687846400, 205),
     ("minesweeper", "sage", "cuda"): (*MINES, 18065112576, 205),
     ("minesweeper", "gat", "cuda"): (*MINES, 35987453952, 205),

@@ -20,7 +20,7 @@ _SHARE = 0.8
 _CPU_ACTIVATION_BYTES = 2 * 2**20
 # What a member takes, as fitted to measured peaks: vectors of the hidden width for each node, per layer, per layer of attention,
 # and for all layers together, by device; copies of the weights; numbers for each entry of the adjacency and layer of attention.
-# On an H200, 32 populations (docs/measurements: 11 graphs, 1 to 15 layers of 64 to 512): off by −12 to +35 %. On a CPU, where less
+# On an H200, 33 populations (docs/measurements: 11 graphs, 1 to 15 layers of 64 to 512): off by −12 to +35 %. On a CPU, where less
 # is fused, GCN, GraphSAGE and GAT with the paper's settings on a quarter of ogbn-arxiv: off by 2 to 22 %.
 _LAYER, _ATTENTION, _SHARED, _WEIGHTS, _SCORES = 2, 4, {"cuda": 3, "cpu": 6}, 4, 2
 # Parts of about so many nodes; so few parts at least, so that batches differ from epoch to epoch; so many batches an epoch.

@@ -49,19 +49,23 @@ def lambda_panels(curves: Sequence[Curve]) -> Figure:
             curve = cells.get((dataset, model))
             if curve is None:
                 axes.set_axis_off()
-                axes.text(0.5, 0.5, "not run yet", transform=axes.transAxes, ha="center", va="center", color=PLAIN)
+                axes.text(0.5, 0.5, "not complete yet", transform=axes.transAxes, ha="center", va="center", color=PLAIN)
             else:
                 _panel(axes, curve)
             axes.set_title(f"{dataset_title(dataset)} {model_title(model)}", loc="left")
-    for axes in grid[-1]:
-        axes.set_xlabel("λ")
+    for column, model in zip(grid.T, models, strict=True):
+        lowest = [a for a, dataset in zip(column, datasets, strict=True) if (dataset, model) in cells][-1]
+        lowest.set_xlabel("λ")
+        lowest.tick_params(labelbottom=True)
     for row, dataset in zip(grid, datasets, strict=True):
-        metric = next(curve.metric for curve in curves if curve.dataset == dataset)
-        row[0].set_ylabel(f"test {METRIC_TITLES.get(metric, metric)} (%)")
+        leftmost, model = next((a, m) for a, m in zip(row, models, strict=True) if (dataset, m) in cells)
+        metric = cells[dataset, model].metric
+        leftmost.set_ylabel(f"test {METRIC_TITLES.get(metric, metric)} (%)")
     marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
     caption(
         figure,
-        "Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0. Crosshair: λ = 0, no sharpening"
+        "Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0, cut off where it leaves the axes. "
+        "Crosshair: λ = 0, no sharpening"
         f"{marked}. Runs per λ: {_counts(curves)}.",
     )
     return figure
