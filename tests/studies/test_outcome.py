@@ -10,8 +10,9 @@ from scipy import stats
 from sharpen.paper import published
 from sharpen.report.study_text import gain_sentence
 from sharpen.studies import list_studies, load_study, plan
-from sharpen.studies.outcome import NO_DATA, Outcome, Side, costs, outcome
+from sharpen.studies.outcome import NO_DATA, Outcome, costs, outcome
 from sharpen.studies.ranking import rankings
+from sharpen.studies.sides import Side
 from tests.studies.fake import bump, flat, records
 
 GAIN = "ts-0.25 - baseline"

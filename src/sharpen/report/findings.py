@@ -14,9 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from sharpen.errors import InputError, did_you_mean
-from sharpen.evaluation import UnpairedDifference, paired_difference, unpaired_difference
 from sharpen.report.names import cell_title, dataset_title
-from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus
+from sharpen.report.split_story import Found, split_story, tuned_elsewhere
+from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus, own_score
 from sharpen.report.study_text import (
     agreement,
     agreement_sentence,
@@ -27,28 +27,16 @@ from sharpen.report.study_text import (
     sentences,
 )
 from sharpen.report.tables import Column, Place, Table, to_markdown
-from sharpen.report.values import Gain, Number, Quoted, Reason, Score, Text
+from sharpen.report.values import Number, Quoted, Reason
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
-from sharpen.studies.outcome import (
-    NOT_RUN,
-    CellOutcome,
-    Cost,
-    Effect,
-    Outcome,
-    Side,
-    pairs_of_runs,
-    scores_of_pairs,
-)
+from sharpen.studies.outcome import NOT_RUN, Cost, Outcome
 from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study, list_studies, load_study
 
-Found = Callable[[str, str], Outcome]
-
 # The graphs whose files are at hand for this project's own records.
 TEN = ("cora", "citeseer", "pubmed", "computer", "photo", "cs", "physics", "squirrel", "chameleon", "minesweeper")
-PLANETOID = ("cora", "citeseer", "pubmed")
 # What the paper says about each comparison, in the order of the paper.
 CLAIMS = {
     "main": "λ by validation improves on plain training",
@@ -191,7 +179,7 @@ def baselines(main: Outcome) -> str:
         rows.append(
             (
                 cell_title(cell.dataset, cell.model),
-                _score(side),
+                own_score(side),
                 Quoted("", said.mean, said.sd),
                 Number(found.difference, sign=True),
                 Number(found.distance, 1, sign=True),
@@ -252,62 +240,6 @@ def entropies(outcome: Outcome, traces: Callable[[Outcome], Traces]) -> str:
     if not cells:
         return "Not run yet."
     return f"{gap_sentence(cells)}\n\n{to_markdown(dynamics_table(cells, 'Entropy gap during training')).strip()}"
-
-
-def split_story(found: Found) -> str:
-    """What two splits alone do: the paper's ablation numbers on Planetoid, remade across two splits and on one."""
-    parts = []
-    spread = _draw_spread(found("universal", "paired"))
-    if spread:
-        parts.append(sentences(spread))
-    two = _two_splits(found)
-    if two.rows:
-        parts.append(to_markdown(two))
-    single = _single_splits(found)
-    if single.rows:
-        parts.append(to_markdown(single))
-    rows: list[tuple[Place, ...]] = []
-    for name in ("labeled-term", "test-only", "entropy-order", "meta-lambda"):
-        rows += _crossed(found, name)
-    if rows:
-        columns = (
-            Column("comparison", "comparison"),
-            Column("cell", "cell"),
-            Column("paper", "paper", "right"),
-            Column("crossed", "ours, across two splits (unpaired)", "right"),
-            Column("one", "ours, both on seed 42 (paired)", "right"),
-            Column("draws", "ours, 20 draws (paired)", "right"),
-        )
-        notes = (
-            "Across two splits: the variant on the split of seed 42 minus the symmetric objective on that of seed 123, "
-            "with Welch's 95 % interval. Paired: the same splits and seeds on both sides, "
-            "with the 95 % t interval. Bold where an interval excludes zero.",
-        )
-        parts.append(to_markdown(Table("The paper's ablations on Planetoid, remade", columns, tuple(rows), notes)))
-    return "\n\n".join(part.strip() for part in parts) or "Not run yet."
-
-
-def tuned_elsewhere(found: Found) -> str:
-    """What the paper's λ*, chosen on one split, is worth over draws of the split: against none, and against λ = 0.25."""
-    rows: list[tuple[Place, ...]] = []
-    for cell, plain in _same_cells(found("meta-lambda", "paired"), found("universal", "paired")):
-        star, trial = cell.sides["ts-tuned"], cell.sides["ts-tuned"].trial
-        others = [plain.sides[name] for name in ("baseline", "ts-0.25")]
-        if cell.dataset not in PLANETOID or trial is None or not all(_whole(side) for side in (star, *others)):
-            continue
-        rows.append((cell_title(cell.dataset, cell.model), Number(trial.lam), *(_of_sides(star, o) for o in others)))
-    if not rows:
-        return "Not run yet."
-    columns = (
-        Column("cell", "cell"),
-        Column("lam", "the paper's λ*", "right"),
-        Column("plain", "λ* − no sharpening", "right"),
-        Column("fixed", "λ* − λ = 0.25", "right"),
-    )
-    notes = (
-        "Paired on the same 20 draws of the split, with the 95 % t interval, bold where it excludes zero; not corrected.",
-    )
-    return to_markdown(Table("The paper's λ* over draws of the split", columns, tuple(rows), notes))
 
 
 def ranks(study: Study, main: Outcome) -> str:
@@ -397,122 +329,3 @@ def _sure(p: float | None) -> bool:
 
 def _only(outcome: Outcome, datasets: tuple[str, ...]) -> Outcome:
     return replace(outcome, cells=tuple(cell for cell in outcome.cells if cell.dataset in datasets))
-
-
-def _draw_spread(paired: Outcome) -> list[str]:
-    """How far the draw of a split alone moves the baseline."""
-    lines = []
-    for cell in paired.cells:
-        side = cell.sides["baseline"]
-        if cell.dataset in PLANETOID and cell.model == "gcn" and side.n > 2 and side.sd is not None:
-            lines.append(
-                f"{cell_title(cell.dataset, cell.model)}, no sharpening: from {min(side.tests):.1f} to "
-                f"{max(side.tests):.1f} over {side.n} draws of the split, standard deviation {side.sd:.2f}. Two draws "
-                f"differ by {2 * side.sd / np.sqrt(np.pi):.1f} "
-                "points on average, if they are normal."
-            )
-    return lines
-
-
-def _two_splits(found: Found) -> Table:
-    """λ = 0 and λ = 0.25 on the split of seed 123 and on that of seed 42."""
-    rows: list[tuple[Place, ...]] = []
-    paper, ablation = found("universal", "paper"), found("universal", "ablation")
-    for name in ("baseline", "ts-0.25"):
-        for cell, other in _same_cells(paper, ablation):
-            a, b = other.sides[name], cell.sides[name]
-            if cell.dataset not in PLANETOID or not _whole(a) or not _whole(b):
-                continue
-            difference = _apart(a, b)
-            rows.append((name, cell_title(cell.dataset, cell.model), _score(b), _score(a), difference))
-    columns = (
-        Column("variant", "variant"),
-        Column("cell", "cell"),
-        Column("main", "split of seed 123", "right"),
-        Column("ablation", "split of seed 42", "right"),
-        Column("difference", "difference (unpaired)", "right"),
-    )
-    return Table("The same training on two splits", columns, tuple(rows), ("With Welch's 95 % interval.",))
-
-
-def _single_splits(found: Found) -> Table:
-    """The gain of λ = 0.25 on each of two splits, and over draws: how far one split speaks for others."""
-    rows: list[tuple[Place, ...]] = []
-    outcomes = [found("universal", protocol) for protocol in ("paper", "ablation", "paired")]
-    contrast = outcomes[0].study.compare[0].name
-    for cell in outcomes[1].cells:
-        key = (cell.dataset, cell.model)
-        same = [next((c for c in outcome.cells if (c.dataset, c.model) == key), None) for outcome in outcomes]
-        effects = [None if c is None else c.effect(contrast) for c in same]
-        if cell.dataset in PLANETOID and sum(e is not None and e.complete for e in effects) > 1:
-            rows.append((cell_title(*key), *(_paired(e) for e in effects)))
-    columns = (
-        Column("cell", "cell"),
-        Column("main", "split of seed 123", "right"),
-        Column("ablation", "split of seed 42", "right"),
-        Column("draws", "20 draws", "right"),
-    )
-    notes = (
-        "Paired, with the 95 % t interval, bold where it excludes zero: over seeds on the single splits, over splits in the last "
-        "column.",
-    )
-    return Table(f"One comparison ({minus(contrast)}) on single splits and over draws", columns, tuple(rows), notes)
-
-
-def _paired(effect: Effect | None) -> Gain | Reason:
-    if effect is None or effect.difference is None:
-        return Reason(NOT_RUN if effect is None or effect.reason is None else effect.reason)
-    return Gain(effect.difference.difference, effect.difference.t_interval, effect.n, splits=effect.splits)
-
-
-def _of_sides(side: Side, against: Side) -> Gain | Reason:
-    pairs, _ = pairs_of_runs(side, against)
-    if not pairs:
-        return Reason(NOT_RUN)
-    d = paired_difference(*scores_of_pairs(pairs), resamples=0)
-    return Gain(d.difference, d.t_interval, len(pairs), splits=len({run.split for run, _ in pairs}))
-
-
-def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
-    paper, ablation, paired = (found(name, protocol) for protocol in ("paper", "ablation", "paired"))
-    contrast = paper.study.compare[0]
-    rows: list[tuple[Place, ...]] = []
-    for cell, other in _same_cells(paper, ablation):
-        variant, against = other.sides[contrast.variant], cell.sides[contrast.against]
-        if cell.dataset not in PLANETOID or not _whole(variant):
-            continue
-        effect = other.effect(contrast.name)
-        draws = next(c for c in paired.cells if (c.dataset, c.model) == (cell.dataset, cell.model)).effect(
-            contrast.name
-        )
-        rows.append(
-            (
-                minus(contrast.name),
-                cell_title(cell.dataset, cell.model),
-                None
-                if effect.published is None
-                else Quoted("", effect.published, effect.published_sd, difference=True),
-                _apart(variant, against) if _whole(against) else Reason(against.reason or NOT_RUN),
-                *(_paired(e) for e in (effect, draws)),
-            )
-        )
-    return rows
-
-
-def _same_cells(a: Outcome, b: Outcome) -> list[tuple[CellOutcome, CellOutcome]]:
-    others = {(cell.dataset, cell.model): cell for cell in b.cells}
-    return [(cell, others[cell.dataset, cell.model]) for cell in a.cells if (cell.dataset, cell.model) in others]
-
-
-def _apart(a: Side, b: Side) -> Gain:
-    """The unpaired difference of two sides; the column says that it is."""
-    difference: UnpairedDifference = unpaired_difference(a.tests, b.tests)
-    return Gain(difference.difference, difference.t_interval, tell_n=False)
-
-
-def _whole(side: Side) -> bool:
-    return side.complete and side.n > 0
-
-
-def _score(side: Side) -> Score | Text:
-    return Text("") if side.mean is None else Score(side.mean, side.sd, side.n)

@@ -26,8 +26,9 @@ from sharpen.report.values import (
 )
 from sharpen.studies.curves import Curve, glass_bands, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics
-from sharpen.studies.outcome import CellOutcome, Effect, Outcome, Side
+from sharpen.studies.outcome import CellOutcome, Effect, Outcome
 from sharpen.studies.ranking import Entry, Ranking
+from sharpen.studies.sides import Side
 from sharpen.studies.spec import Contrast, Study
 
 HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
@@ -169,7 +170,7 @@ def score_data(outcome: Outcome) -> Table:
             cell.dataset,
             cell.model,
             name,
-            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            own_score(side),
             None if side.val is None else Number(side.val),
             _quoted(side),
             side.reason,
@@ -214,9 +215,9 @@ def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]
         "dataset": Text(dataset_title(cell.dataset), key=cell.dataset),
         "model": Text(model_title(cell.model), key=cell.model),
         "comparison": Text(minus(effect.contrast.name), key=effect.contrast.name),
-        "against": None if against.mean is None else Score(against.mean, against.sd, against.n),
+        "against": own_score(against),
         "against_paper": _quoted(against),
-        "variant": None if side.mean is None else Score(side.mean, side.sd, side.n),
+        "variant": own_score(side),
         "variant_paper": _quoted(side),
         "chosen": choice,
         "note": effect.reason,
@@ -430,6 +431,11 @@ def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Val
 
 def _heterophilous(dataset: str) -> bool:
     return dataset in HETEROPHILOUS
+
+
+def own_score(side: Side) -> Score | None:
+    """Mean, spread and number of a side's runs; nothing without a score."""
+    return None if side.mean is None else Score(side.mean, side.sd, side.n)
 
 
 def _score(side: Side, planned: int) -> Value:

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sharpen.evaluation import paired_difference
-from sharpen.studies.outcome import (
-    CellOutcome,
-    Outcome,
-    Side,
-    glass_of_pairs,
-    pairs_of_runs,
-    same_but,
-    scores_of_pairs,
-)
+from sharpen.studies.outcome import CellOutcome, Outcome, same_but
+from sharpen.studies.sides import Side, glass_of_pairs, pairs_of_runs, scores_of_pairs
 from sharpen.studies.spec import Study
 
 

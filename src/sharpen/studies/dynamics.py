@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharpen.evaluation import PairedDifference, by_split, paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, Side
+from sharpen.studies.outcome import CellOutcome, Outcome
+from sharpen.studies.sides import Side
 
 Series = NDArray[np.float64]
 Traces = Mapping[str, Mapping[str, NDArray[np.float32]]]

@@ -9,26 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from sharpen.datasets import list_datasets
 from sharpen.evaluation import (
     Consistency,
     PairedDifference,
-    by_split,
     choose_by_validation,
     consistent_with,
-    glass_delta,
     holm,
     paired_difference,
 )
 from sharpen.paper import Published, published
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import runs
+from sharpen.studies.sides import Run, Side, glass_of_pairs, pairs_of_runs, scores_of_pairs
 from sharpen.studies.spec import Contrast, Study
 from sharpen.trial import Trial
 
@@ -36,91 +33,6 @@ NOT_RUN = "not run yet"
 NO_DATA = "data not at hand"
 # A study that compares more variants than this in a cell draws a curve: t intervals for each, and no bootstrap.
 _MOST_BOOTSTRAPPED = 12
-
-
-@dataclass(frozen=True)
-class Run:
-    """One finished run, in percent; scores are None if it diverged.
-
-    >>> Run("id", "given-0", 0, val=82.0, test=81.0).ok
-    True
-    """
-
-    id: str
-    split: str
-    seed: int
-    val: float | None
-    test: float | None
-    precision: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether it gave a score."""
-        return self.test is not None
-
-
-@dataclass(frozen=True)
-class Side:
-    """The runs of one variant in one cell, or of the variant that validation chose.
-
-    Args:
-        name: of the variant, or of the choice.
-        variant: whose runs these are: the same name, or that of the chosen; None if nothing could be chosen.
-        trial: its first planned run, which says λ and all else.
-        planned: how many runs the protocol asks for.
-        runs: those that are finished.
-        published: the paper's score, if it gives one.
-        consistency: ours against it, under the paper's protocol.
-        reason: why there are no runs, or fewer than planned.
-
-    >>> Side("ts-0.25", "ts-0.25", Trial(lam=0.25), planned=5, runs=(Run("a", "given-0", 0, 82.0, 81.0),)).mean
-    81.0
-    """
-
-    name: str
-    variant: str | None
-    trial: Trial | None
-    planned: int
-    runs: tuple[Run, ...] = field(default=(), repr=False)
-    published: Published | None = None
-    consistency: Consistency | None = None
-    reason: str | None = None
-
-    @cached_property
-    def tests(self) -> tuple[float, ...]:
-        """Test scores of the runs that did not diverge."""
-        return tuple(run.test for run in self.runs if run.test is not None)
-
-    @property
-    def n(self) -> int:
-        """How many runs gave a score."""
-        return len(self.tests)
-
-    @property
-    def diverged(self) -> int:
-        """How many runs diverged."""
-        return len(self.runs) - self.n
-
-    @property
-    def complete(self) -> bool:
-        """Whether all planned runs are finished."""
-        return len(self.runs) == self.planned
-
-    @property
-    def mean(self) -> float | None:
-        """Mean test score."""
-        return float(np.mean(self.tests)) if self.n else None
-
-    @property
-    def sd(self) -> float | None:
-        """Standard deviation of the test score over runs (n − 1)."""
-        return float(np.std(self.tests, ddof=1)) if self.n > 1 else None
-
-    @property
-    def val(self) -> float | None:
-        """Mean validation score."""
-        vals = [run.val for run in self.runs if run.val is not None]
-        return float(np.mean(vals)) if vals else None
 
 
 @dataclass(frozen=True)
@@ -500,43 +412,6 @@ def same_but(a: Trial, b: Trial, *names: str) -> bool:
     (True, False)
     """
     return all(getattr(a, f.name) == getattr(b, f.name) for f in fields(Trial) if f.name not in names)
-
-
-def pairs_of_runs(side: Side, against: Side) -> tuple[list[tuple[Run, Run]], int]:
-    """Runs of both sides on the same (split, seed) of which none diverged, and how many such pairs are finished.
-
-    >>> one = Side("a", "a", None, 2, (Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, None)))
-    >>> [(a.test, b.test) for a, b in pairs_of_runs(one, one)[0]], pairs_of_runs(one, one)[1]
-    ([(81.0, 81.0)], 2)
-    """
-    others = {(run.split, run.seed): run for run in against.runs}
-    both = [(run, others[run.split, run.seed]) for run in side.runs if (run.split, run.seed) in others]
-    return [(a, b) for a, b in both if a.ok and b.ok], len(both)
-
-
-def scores_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The test scores of both sides, of which each stands for itself: one per split where splits have several runs.
-
-    >>> runs = [Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, 83.0), Run("3", "t", 2, 80.0, 85.0)]
-    >>> scores_of_pairs([(run, run) for run in runs])[0].tolist()
-    [82.0, 85.0]
-    """
-    return by_split([run.split for run, _ in pairs], *_tests(pairs))
-
-
-def glass_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> float | None:
-    """Glass's Δ, by the standard deviation over all runs of the second side, as the paper has it; None if that is 0.
-
-    >>> runs = [Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, 83.0)]
-    >>> glass_of_pairs([(run, run) for run in runs])
-    0.0
-    """
-    glass = glass_delta(*_tests(pairs))
-    return None if math.isnan(glass) else glass
-
-
-def _tests(pairs: Sequence[tuple[Run, Run]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.array([a.test for a, _ in pairs], np.float64), np.array([b.test for _, b in pairs], np.float64)
 
 
 def _why_not_counted(side: Side, against: Side, finished: int, used: int, mixed: int) -> str | None:

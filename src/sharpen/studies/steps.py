@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sharpen.evaluation import paired_difference
-from sharpen.studies.outcome import CellOutcome, Outcome, pairs_of_runs, same_but, scores_of_pairs
+from sharpen.studies.outcome import CellOutcome, Outcome, same_but
 from sharpen.studies.plan import Cell
+from sharpen.studies.sides import pairs_of_runs, scores_of_pairs
 from sharpen.trial import Trial
 
 
