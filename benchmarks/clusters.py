@@ -1,11 +1,12 @@
 """Does training in clusters reach the accuracy of the full batch? Paired runs on real graphs, with and without sharpening.
 
     python benchmarks/clusters.py --store clusters-store                                   # PubMed and Physics, 10 pairs, GPU
+    python benchmarks/clusters.py --store clusters-store --datasets physics --epochs 300 --precision tf32 --batching clusters-16-4
     python benchmarks/clusters.py --store quick --datasets pubmed --pairs 3 --hidden 32 --epochs 40 --device cpu
 
 A pair is the same split, the same seed and so the same first weights, once in full batches and once in clusters, with --steps times
 as many steps of the optimiser; by default as many passes over the graph as the full batch has. Records go to a store after every
-population: the same command goes on where it was stopped.
+population: the same command goes on where it was stopped. With --out every run of the pairs is added to a table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+
 from sharpen import Trial, load_dataset, train
 from sharpen.batching import Batching
 from sharpen.evaluation.paired import paired_difference
@@ -21,6 +24,30 @@ from sharpen.large.batches import make_batches
 from sharpen.large.parted import arrange
 from sharpen.studies.store import Store
 from sharpen.training.trials import resolve
+
+COLUMNS = [
+    "dataset",
+    "model",
+    "lam",
+    "batching",
+    "epochs",
+    "split",
+    "seed",
+    "val",
+    "test",
+    "seconds",
+    "device",
+    "precision",
+]
+
+
+def append(path: Path, runs: pd.DataFrame) -> None:
+    """Adds runs to a table; one that it holds is not written twice."""
+    table = runs[COLUMNS].fillna({"batching": "full"})
+    if path.exists():
+        table = pd.concat([pd.read_csv(path), table.round(6)])
+    key = [name for name in COLUMNS if name not in ("val", "test", "seconds", "device")]
+    table.round(6).drop_duplicates(key).to_csv(path, index=False)
 
 
 def main() -> None:
@@ -39,6 +66,7 @@ def main() -> None:
     options.add_argument("--device", default="auto")
     options.add_argument("--precision", default="float32")
     options.add_argument("--data", type=Path)
+    options.add_argument("--out", type=Path, help="CSV of the runs")
     given = options.parse_args()
     store = Store(given.store)
     for name in given.datasets.split(","):
@@ -70,6 +98,8 @@ def main() -> None:
                 f"difference {100 * d.difference:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}], {d.n} pairs",
                 flush=True,
             )
+            if given.out is not None:
+                append(given.out, pd.concat([b, a]))
 
 
 if __name__ == "__main__":

@@ -180,9 +180,15 @@ class OneNeighbor:
         return Data(n_id=torch.cat([nodes, drawn]), edge_index=torch.stack([len(nodes) + places, places]))
 
 
-def test_drawn_neighbors_depend_on_the_batch_alone(monkeypatch):
+@pytest.mark.parametrize("loader", ["compiled", "stands in"])
+def test_drawn_neighbors_depend_on_the_batch_alone(loader, monkeypatch):
     """Whoever builds which batches, and whatever else draws: so that the number of processes changes nothing."""
-    monkeypatch.setattr(batches_module, "neighbor_loader", OneNeighbor)
+    import torch_geometric.typing as has
+
+    if loader == "stands in":
+        monkeypatch.setattr(batches_module, "neighbor_loader", OneNeighbor)
+    elif not (has.WITH_PYG_LIB or has.WITH_TORCH_SPARSE):
+        pytest.skip("neither pyg-lib nor torch-sparse is installed")
     batches = NeighborBatches(arrange(towns(roads=True), 1), size=3, fanout=1, hops=1, per_step=2)
     drawn = batches.draw(epoch=2)
     torch.manual_seed(11)
