@@ -9,8 +9,12 @@ from typer.testing import CliRunner
 
 from sharpen.cli.app import app
 from sharpen.report.page import Page, Part, study_page, write_page
+from sharpen.report.page.sheets import sheet
+from sharpen.report.page.study_charts import lambda_charts
+from sharpen.report.tables import Column, Table
 from sharpen.report.values import Gain
 from sharpen.studies import load_study
+from sharpen.studies.curves import Curve, Point
 from sharpen.studies.outcome import Outcome, outcome
 from tests.browser import Browser, Tab
 from tests.studies.conftest import TINY
@@ -236,3 +240,20 @@ def test_a_study_of_ones_own_that_means_harm(browser: Browser, own: Path) -> Non
 
 def test_the_page_is_small_enough_to_send(path: Path) -> None:
     assert path.stat().st_size < 6_000_000
+
+
+def test_losses_do_not_flatten_the_gains():
+    """A model that sharpening ruins leaves the picture; the axis is made for those that it helps."""
+    gains = {"gcn": [0.0, 0.3, 0.1], "mlp": [0.0, -4.0, -12.0]}
+    lams = (0.0, 1.0, 2.0)
+    points = {
+        m: tuple(Point(lam, 80 + g, 1.0, 5, g, None, g) for lam, g in zip(lams, gains[m], strict=True)) for m in gains
+    }
+    (chart,) = lambda_charts([Curve("cora", model, "accuracy", points[model], 5) for model in gains])
+    assert -1.2 < chart["y"]["min"] < -1.0
+
+
+def test_what_rounds_to_zero_is_neither_gain_nor_loss():
+    rows = [(Gain(-1e-17, (-0.9, 0.9)),), (Gain(-0.01, (-0.9, 0.9)),)]
+    made = sheet(Table("t", (Column("d", "d"),), tuple(rows)))["rows"]
+    assert [row[0][0].get("tone") for row in made] == [None, "loss"]

@@ -56,7 +56,7 @@ def _place(place: Place) -> list[dict[str, Any]]:
         line = value.line()
         entry: dict[str, Any] = {"text": shortened(line.text)}
         entry |= {name: True for name in ("bold", "muted") if getattr(line, name)}
-        if isinstance(value, Gain) and value.difference != 0:
+        if isinstance(value, Gain) and round(value.difference, value.decimals) != 0:
             entry["tone"] = "gain" if value.difference > 0 else "loss"
         found.append(entry)
     return found

@@ -240,7 +240,7 @@ def _figures(part: Part) -> list[dict[str, Any]]:
             sections.append(choice("All differences", views))
     if part.curves:
         glass = [chart] if (chart := glass_chart(part.curves)) is not None else []
-        text = "The gain over λ = 0, mean over runs; hover for numbers. Strong λ may leave the picture."
+        text = "The gain over λ = 0, mean over runs. Losses of three times the largest gain and more leave the picture."
         sections.append(section("What λ does", *glass, *lambda_charts(part.curves), text=text))
     if part.traces is not None and (found := dynamics(outcome, part.traces)):
         text = "Mean entropy in the training step of each epoch. Line: mean over runs; band: least to largest."

@@ -99,14 +99,15 @@ def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     for dataset in dict.fromkeys(curve.dataset for curve in curves):
         own = [curve for curve in curves if curve.dataset == dataset]
         gains = np.array([point.difference for curve in own for point in curve.points])
-        low, high = float(np.quantile(gains, 0.1)), float(gains.max())
+        # Gains are what one looks for: losses several times as large would flatten them.
+        high = float(gains.max())
+        low = max(float(gains.min()), -max(1.0, 3 * high))
         room = max(high - low, 0.4)
         charts.append(
             lines(
                 dataset_title(dataset),
                 axis("λ", name="λ =", decimals=2, air=0.01),
-                # One λ that ruins everything must not flatten the rest.
-                axis("gain, points", decimals=2, min=max(float(gains.min()), low - 0.6 * room) - 0.05 * room),
+                axis("gain, points", decimals=2, min=low - 0.05 * room),
                 [
                     series(
                         model_title(curve.model),
