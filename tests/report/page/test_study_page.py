@@ -10,12 +10,13 @@ from typer.testing import CliRunner
 from sharpen.cli.app import app
 from sharpen.report.page import Page, Part, study_page, write_page
 from sharpen.report.page.sheets import sheet
-from sharpen.report.page.study_charts import lambda_charts
+from sharpen.report.page.study_charts import lambda_charts, ranking_charts
 from sharpen.report.tables import Column, Table
 from sharpen.report.values import Gain
 from sharpen.studies import load_study
 from sharpen.studies.curves import Curve, Point
 from sharpen.studies.outcome import Outcome, outcome
+from sharpen.studies.ranking import Entry, Ranking
 from tests.browser import Browser, Tab
 from tests.studies.conftest import TINY
 from tests.studies.fake import records, traces
@@ -257,3 +258,25 @@ def test_what_rounds_to_zero_is_neither_gain_nor_loss():
     rows = [(Gain(-1e-17, (-0.9, 0.9)),), (Gain(-0.01, (-0.9, 0.9)),)]
     made = sheet(Table("t", (Column("d", "d"),), tuple(rows)))["rows"]
     assert [row[0][0].get("tone") for row in made] == [None, "loss"]
+
+
+def test_a_method_far_behind_does_not_squeeze_the_others(
+    browser: Browser, told: Callable[[str, str], Outcome], tmp_path: Path
+) -> None:
+    """It is an arrow at the left end, and its score stands in the column of scores."""
+    entries = [Entry(f"M{rank}", 90.0 - rank, 0.5, ours=False, rank=rank) for rank in range(1, 6)]
+    ranking = Ranking("cora", (*entries, Entry("MLP", 60.0, 2.0, ours=True, rank=6)))
+    page = study_page([Part(load_study("comparison"), told("main", "paper"))], [], "")
+    sections = page.chapters[0]["views"][0]["sections"]
+    chart = next(
+        c for part in sections for view in part.get("views", []) for c in view["charts"] if c["kind"] == "forest"
+    )
+    chart.update(ranking_charts([ranking])["Cora"][0])
+    write_page(page, tmp_path / "p.html")
+    with browser.open(tmp_path / "p.html", 1000) as tab:
+        drawn = "document.querySelector('[data-kind=forest] svg.plot')"
+        points = tab.run(f"[...{drawn}.querySelectorAll('circle.mark')].map(c => +c.getAttribute('cx'))")
+        assert len(points) == 5
+        assert max(points) - min(points) > 400
+        assert tab.run(f"{drawn}.querySelectorAll('.beyond').length") == 1
+        assert "60.00 ± 2.00" in tab.run(f"{drawn}.textContent")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sharpen.errors import InputError
 from sharpen.report.figures.style import NEUTRAL, PLAIN, SHARP, caption, new_figure, styled
 from sharpen.report.names import dataset_title
@@ -51,7 +49,7 @@ def ranking_figure(rankings: Sequence[Ranking]) -> Figure:
 
 def _panel(axes: Axes, ranking: Ranking) -> None:
     entries = [(entry, entry.mean) for entry in ranking.entries if entry.mean is not None]
-    left = _left_end([(mean, entry.sd or 0) for entry, mean in entries])
+    left = ranking.left_end
     for height, (entry, mean) in enumerate(entries):
         own, marker, filled = _look(entry)
         if mean < left:
@@ -80,12 +78,6 @@ def _panel(axes: Axes, ranking: Ranking) -> None:
     axes.grid(axis="y", visible=False)
     axes.locator_params(axis="x", nbins=5)
     axes.set_title(dataset_title(ranking.dataset), loc="left", fontweight="bold")
-
-
-def _left_end(scores: list[tuple[float, float]]) -> float:
-    """Where the axis begins: methods far behind all others are named at its end, and do not squeeze the rest together."""
-    lower, upper = np.quantile([mean for mean, _ in scores], (0.25, 0.75))
-    return float(min(mean - sd for mean, sd in scores if mean >= lower - 2.5 * (upper - lower)))
 
 
 def _look(entry: Entry) -> tuple[str, str, bool]:

@@ -284,7 +284,8 @@ def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
                 "title": "",
                 "rows": rows,
                 "zero": False,
-                "unit": "test score, %, ± standard deviation",
+                "from": ranking.left_end if rows else None,
+                "unit": "test score, %, ± standard deviation; an arrow: further to the left",
                 "legend": [
                     {"name": "ours", "color": "blue"},
                     {"name": "published by others, on partly other splits", "color": "grey"},

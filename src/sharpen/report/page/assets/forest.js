@@ -11,12 +11,13 @@ function forestChart(host, spec) {
     const told = width > 620;
     const longest = Math.max(...spec.rows.map((row) => row.name.length), ...spec.rows.map((row) => row.group.length));
     const [left, right] = [Math.min(width * 0.4, 18 + 7 * longest), width - (told ? 172 : 12)];
-    const means = spec.rows.flatMap((row) => [row.mean, row.paper]).filter((value) => value !== null && value !== undefined);
+    const start = spec.from ?? -Infinity;
+    const means = spec.rows.flatMap((row) => [row.mean, row.paper]).filter((value) => value !== null && value !== undefined && value >= start);
     const [least, most] = range(spec.zero ? [...means, 0] : means);
     // A wide interval may leave the picture; the means may not.
     const reach = Math.max(most - least, 0.5);
     const ends = range(spec.rows.flatMap((row) => [row.low, row.high]));
-    const low = Math.max(least - 0.5 * reach, ends ? Math.min(ends[0], least) : least) - 0.04 * reach;
+    const low = Math.max(start, least - 0.5 * reach, ends ? Math.min(ends[0], least) : least) - 0.04 * reach;
     const high = Math.min(most + 0.5 * reach, ends ? Math.max(ends[1], most) : most) + 0.04 * reach;
     const X = (x) => left + ((Math.min(Math.max(x, low), high) - low) / (high - low)) * (right - left);
     const top = 12;
@@ -43,13 +44,17 @@ function forestChart(host, spec) {
     at.forEach(({ row, y }, i) => {
       if (heads && (i === 0 || gaps[i])) surface.append(draw("text", { class: "label strong", x: 2, y: y - step + 4 }, row.group));
       surface.append(draw("text", { class: row.strong ? "label strong" : "label", x: heads ? 14 : 2, y: y + 4 }, row.name));
+      if (told) surface.append(draw("text", { class: row.strong ? "tick strong" : "tick", x: width - 4, y: y + 4, "text-anchor": "end" }, row.text));
+      if (row.mean < start) {
+        surface.append(draw("path", { class: "mark beyond", color: row.color, d: `M${left},${y} l7,-5 l0,10Z` }));
+        return;
+      }
       if (row.low !== null) surface.append(draw("line", { class: "whisker thick", color: row.color, x1: X(row.low), x2: X(row.high), y1: y, y2: y }));
       if (row.paper !== null && row.paper !== undefined) {
         const p = X(row.paper);
         surface.append(draw("path", { class: "quoted", d: `M${p - 5},${y} L${p},${y - 5} L${p + 5},${y} L${p},${y + 5}Z` }));
       }
       surface.append(draw("circle", { class: row.sure ? "mark point" : "mark point open", color: row.color, cx: X(row.mean), cy: y, r: 4.5 }));
-      if (told) surface.append(draw("text", { class: row.strong ? "tick strong" : "tick", x: width - 4, y: y + 4, "text-anchor": "end" }, row.text));
     });
     surface.append(draw("rect", { class: "hover", x: 0, width, height: step, visibility: "hidden" }));
   }
