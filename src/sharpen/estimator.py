@@ -28,6 +28,7 @@ from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
 from sharpen.fitting.structure import bare_tables, is_bare
 from sharpen.graph import Graph
 from sharpen.tables import FeatureEncoder
+from sharpen.training.memory import check_batching
 from sharpen.trial import Trial
 
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
@@ -178,6 +179,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         candidates = list_candidates(self.model, self.lam, self.balance)
         check_metric(self.metric)
         check_budget(self.budget)
+        check_batching(self.batching)
         self._backbone()
         return candidates
 

@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_cut_and_a_line_says_so(tmp_path, monkeypatch):
     result = compare(tmp_path, "digits", "--splits", "2")
     (line,) = [line for line in result.stderr.splitlines() if "full batch" in line]
     assert line.startswith(
-        "the full batch would need about 0.0 GB, but 0.0 GB are free on cpu; training in batches, clusters-32-4"
+        "the full batch would need about 0.0 GB, but 0.0 GB are free on cpu; training in batches, clusters-248-4"
     )
     whole = compare(tmp_path, "digits", "--splits", "2", "--batching", "full")
     assert "batches" not in whole.stderr
@@ -67,7 +67,7 @@ def test_what_was_cut_goes_on_cut_when_there_is_more_memory(tmp_path, monkeypatc
         assert compare(tmp_path, "digits", "--splits", "1", "--seeds", "2").exit_code == 130
     result = compare(tmp_path, "digits", "--splits", "1", "--seeds", "2")
     assert epochs[:4] == [0, 1, 2, 2]
-    assert "training in batches, clusters-32-4" in result.stderr
+    assert "training in batches, clusters-248-4" in result.stderr
     assert not (tmp_path / "checkpoints").exists()
     assert "batches" not in compare(tmp_path, "digits", "--splits", "1", "--seeds", "2").stderr, "until it is done"
 

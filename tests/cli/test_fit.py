@@ -218,7 +218,13 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 
 
 def test_options_are_refused_before_files_are_read(tmp_path: Path) -> None:
-    for option, value in (("--budget", "0"), ("--model", "gnc"), ("--hidden", "0"), ("--class-weight", "heavy")):
+    for option, value in (
+        ("--budget", "0"),
+        ("--model", "gnc"),
+        ("--hidden", "0"),
+        ("--class-weight", "heavy"),
+        ("--batching", "clumps"),
+    ):
         with pytest.raises(InputError, match=f"^{option} is '?{value}"):
             run("fit", tmp_path / "nowhere.csv", option, value, "--device", "cpu")
 

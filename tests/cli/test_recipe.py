@@ -35,6 +35,9 @@ def test_a_recipe_runs_alone_and_under_torchrun_alike(tmp_path):
     records = json.loads(alone.stdout)
     assert [(r["lam"], r["status"]) for r in records] == [(0.25, "ok")]
     assert [path.name for path in (tmp_path / "one").iterdir()] == ["records.parquet"]
+    others = tmp_path / "two/checkpoints/others/kept.safetensors"
+    others.parent.mkdir(parents=True)
+    others.touch()
     root = Path(__file__).parents[2]
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "sharpen"]
     both = subprocess.run(
@@ -44,6 +47,9 @@ def test_a_recipe_runs_alone_and_under_torchrun_alike(tmp_path):
     )  # fmt: skip
     assert both.returncode == 0, both.stderr.decode()[-2000:]
     assert len(both.stdout.decode().strip().splitlines()) == 1, "one process prints"
+    assert [path.name for path in (tmp_path / "two/checkpoints").iterdir()] == ["others"], (
+        "its own are gone, others' are not"
+    )
     one, two = (pd.read_parquet(tmp_path / folder / "records.parquet") for folder in ("one", "two"))
     assert one["test"].tolist() == pytest.approx(two["test"].tolist(), abs=0.02)
 

@@ -111,6 +111,18 @@ def test_what_one_population_can_have_is_known_before_it_is_cut(cluster, nodes, 
     assert Pool().warm_up() == expected
 
 
+def test_a_population_that_costs_too_many_workers_is_given_up(monkeypatch):
+    """Ray tries one whose worker it killed for memory again and again, whatever number of tries it was given."""
+    attempts = SimpleNamespace(get_current_task_attempt_number=lambda: task.RETRIES + 1)
+    worker = SimpleNamespace(global_worker=SimpleNamespace(core_worker=attempts))
+    context = SimpleNamespace(get_node_id=lambda: "3fa2")
+    ray = SimpleNamespace(get_runtime_context=lambda: context, _private=SimpleNamespace(worker=worker))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(task, "train", lambda *args, **options: pytest.fail("trained once more"))
+    found, node, tries = task.train_population(None, [Trial(epochs=2)], {}, (), 0, None, task.source())
+    assert (str(found), node, tries) == ("4 workers were lost over it; is there enough memory?", "3fa2", 4)
+
+
 def test_a_worker_makes_of_a_parcel_what_it_made_of_it_last_time():
     first, second = pack(path(4)), pack(path(4))
     made = task._unpacked(first)

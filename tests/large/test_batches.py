@@ -12,10 +12,11 @@ from sharpen.large import batches as batches_module
 from sharpen.large import parted as parted_module
 from sharpen.large.batches import ClusterBatches, NeighborBatches
 from sharpen.large.inputs import BatchInputs
-from sharpen.large.parted import PartedGraph, arrange
+from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
 from sharpen.objective import SharpeningLoss
+from tests.large.neighbors import EveryNeighbor, OneNeighbor
 from tests.large.towns import SPLIT, towns
 
 CPU, DOUBLE = torch.device("cpu"), torch.float64
@@ -124,29 +125,6 @@ def test_an_epoch_meets_every_node_once_and_in_another_order_each_time():
     assert len({nodes.tobytes() for nodes in epochs}) > 1
 
 
-class EveryNeighbor:
-    """Stands in for PyG's loader where its compiled samplers are not installed: all neighbours, hop by hop."""
-
-    def __init__(self, parted: PartedGraph, fanout: int | None, hops: int) -> None:
-        assert fanout is None
-        self._parted, self._hops = parted, hops
-
-    def __call__(self, nodes):
-        from torch_geometric.data import Data
-
-        met, edges, frontier = nodes.tolist(), [], nodes.tolist()
-        for _ in range(self._hops):
-            fresh = []
-            for target in frontier:
-                for source in self._parted.col[self._parted.rowptr[target] : self._parted.rowptr[target + 1]].tolist():
-                    if source != target:
-                        fresh += [source] if source not in met else []
-                        met += [source] if source not in met else []
-                        edges.append((met.index(source), met.index(target)))
-            frontier = fresh
-        return Data(n_id=torch.tensor(met), edge_index=torch.tensor(edges).T.reshape(2, -1))
-
-
 @pytest.mark.parametrize(("model", "layers"), [("gcn", 2), ("gcn", 3), ("sage", 2), ("gat", 2), ("mlp", 2)])
 def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeypatch):
     """With all neighbours a batch is exact on any graph, so that the estimate is without bias there too."""
@@ -163,21 +141,6 @@ def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeyp
     found = mean_over([estimate(network, weights, graph, parted, batch) for batch in everyone])
     for a, b in zip(found, full_batch(network, weights, graph), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
-
-
-class OneNeighbor:
-    """Stands in for PyG's loader where it draws: one neighbour of each node, by torch's own source of randomness."""
-
-    def __init__(self, parted: PartedGraph, fanout: int | None, hops: int) -> None:
-        self._parted = parted
-
-    def __call__(self, nodes):
-        from torch_geometric.data import Data
-
-        rows = [self._parted.col[self._parted.rowptr[n] : self._parted.rowptr[n + 1]] for n in nodes.tolist()]
-        drawn = torch.tensor([int(row[int(torch.randint(len(row), ()))]) for row in rows])
-        places = torch.arange(len(nodes))
-        return Data(n_id=torch.cat([nodes, drawn]), edge_index=torch.stack([len(nodes) + places, places]))
 
 
 @pytest.mark.parametrize("loader", ["compiled", "stands in"])

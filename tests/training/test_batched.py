@@ -12,13 +12,14 @@ import torch
 
 from sharpen import InputError, Trial, to_frame, train
 from sharpen.graph import Graph
-from sharpen.large import store_graph
+from sharpen.large import batches, store_graph
 from sharpen.models import Network
 from sharpen.splits import Split, class_balanced
 from sharpen.training import batched, memory
 from sharpen.training import trials as training
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
+from tests.large.neighbors import EveryNeighbor
 from tests.training import job
 from tests.training.job import ring_of_towns, trials
 
@@ -130,9 +131,10 @@ def test_two_processes_train_as_one_and_go_on_as_any_number(tmp_path):
         same(one, other)
     assert [path.suffix for path in (tmp_path / "stopped-as-two").iterdir()] == [".safetensors"]
     told = json.loads((tmp_path / "compare/comparison.json").read_text())
-    assert told["settings"]["batching"] == "clusters-32-4-2", (
+    assert told["settings"]["batching"].startswith("clusters-"), (
         "the first process found too little memory, the other enough"
     )
+    assert told["settings"]["batching"].endswith("-4-2"), "two batches a step, for two processes"
 
 
 def test_a_finished_checkpoint_trains_nothing_again(tmp_path, monkeypatch):
@@ -206,7 +208,13 @@ def test_more_processes_than_batches_a_step_are_refused():
 def test_the_full_batch_is_cut_only_where_it_does_not_fit(monkeypatch):
     network, cpu = Network("gcn", 3, 3, layers=2, hidden=8), torch.device("cpu")
     need = full_batch_bytes(network, GRAPH, torch.float32)
-    for free, expected in ((2 * need, None), (need // 2, "clusters-32-4")):
+    # A batch and the evaluation's vectors are to fit: the less is free, the smaller the batches.
+    for free, expected in (
+        (2 * need, None),
+        (need, "clusters-16-4"),
+        (need // 2, "clusters-20-4"),
+        (need // 9, "clusters-60-2"),
+    ):
         monkeypatch.setattr(memory, "memory_left", lambda device, free=free: free)
         name, note = choose_batching("auto", network, GRAPH, cpu, torch.float32)
         assert name == expected
@@ -218,6 +226,75 @@ def test_the_full_batch_is_cut_only_where_it_does_not_fit(monkeypatch):
     assert choose_batching("clusters-9-3", network, GRAPH, cpu, torch.float32)[0] == "clusters-9-3"
     with pytest.raises(InputError, match="choose auto, full, clusters or neighbors"):
         choose_batching("clumps", network, GRAPH, cpu, torch.float32)
+
+
+def test_members_are_planned_for_training_too(monkeypatch):
+    """Deep attention takes more in a batch's training step than in the evaluation of all nodes."""
+    network = Network("gat", 3, 3, layers=15, hidden=64)
+    batching, gpu = batched.Batching.parse("clusters-4-2"), torch.device("cuda")
+    monkeypatch.setattr(memory, "memory_left", lambda device: 10**7)
+    many = memory.members_in_batches(network, GRAPH, batching, 1000, gpu, torch.float32)
+    assert many < 1000
+    assert many * full_batch_bytes(network, GRAPH, torch.float32, "cuda") / 2 <= 10**7
+
+
+def test_out_of_memory_halves_a_population_in_batches(monkeypatch, tmp_path):
+    some = [Trial(hidden=8, epochs=2, seed=seed, batching="clusters-6-2") for seed in range(5)]
+    expected = run(some)
+    epoch, sizes = batched.BatchedPopulation.epoch, []
+
+    def small_card(self, most):
+        sizes.append(self.members)
+        if self.members > most:
+            raise torch.OutOfMemoryError("out of memory")
+        epoch(self)
+
+    monkeypatch.setattr(training, "members_in_batches", lambda *args: 5)
+    monkeypatch.setattr(batched.BatchedPopulation, "epoch", lambda self: small_card(self, 2))
+    found = run(some, checkpoints=tmp_path)
+    assert sizes[:3] == [5, 3, 2]
+    assert [record.trial for record in found] == [record.trial for record in expected]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a.logits, b.logits, rtol=1e-10, atol=1e-10)
+    monkeypatch.setattr(batched.BatchedPopulation, "epoch", lambda self: small_card(self, 0))
+    with pytest.raises(
+        InputError, match="clusters-6-2 with 1 runs at once do not fit in memory on cpu; cut the graph finer"
+    ):
+        run(some)
+
+
+def test_seconds_go_on_from_a_checkpoint(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(training.time, "perf_counter", lambda: clock[0])
+    epoch = batched.BatchedPopulation.epoch
+
+    def slowly(self):
+        if clock[0] == 30:
+            clock[0] += 1000  # while it is down
+            raise job.Stopped
+        epoch(self)
+        clock[0] += 10
+
+    monkeypatch.setattr(batched.BatchedPopulation, "epoch", slowly)
+    one = [Trial(hidden=8, epochs=5, batching="clusters-6-2")]
+    with pytest.raises(job.Stopped):
+        run(one, checkpoints=tmp_path)
+    (record,) = run(one, checkpoints=tmp_path)
+    assert record.seconds == 50
+
+
+@pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
+def test_one_batch_of_all_nodes_with_all_neighbors_is_the_full_batch(model, monkeypatch):
+    import torch_geometric.typing as has
+
+    if not (has.WITH_PYG_LIB or has.WITH_TORCH_SPARSE):
+        monkeypatch.setattr(batches, "neighbor_loader", EveryNeighbor)
+    settings = {"model": model, "layers": 2, "hidden": 8, "norm": "layer", "dropout": 0.0, "epochs": 4, "lam": 0.4}
+    (whole,) = run([Trial(**settings)])
+    (drawn,) = run([Trial(**settings, batching=f"neighbors-all-{GRAPH.num_nodes}")])
+    np.testing.assert_allclose(drawn.logits, whole.logits, rtol=1e-8, atol=1e-8)
+    (few,) = run([Trial(**settings, batching="neighbors-all-10")])
+    assert (few.status, few.traces["loss"].shape) == ("ok", whole.traces["loss"].shape)
 
 
 def test_learned_lambda_and_batches_are_refused_together():

@@ -3,7 +3,6 @@
 import json
 import math
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -113,7 +112,7 @@ def compare(
     from sharpen.report import headline, print_comparison
     from sharpen.report.page import comparison_page, write_page
     from sharpen.training import train
-    from sharpen.training.checkpoint import checkpoint_path, read_decision, write_decision
+    from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints, read_decision, write_decision
     from sharpen.training.device import arithmetic_type, resolve_device
     from sharpen.training.memory import choose_batching
     from sharpen.training.ranks import joined
@@ -147,8 +146,8 @@ def compare(
         network, where = network_of(loaded.graph, resolve(plain, loaded)), resolve_device(device)
         variants = [plain, *(replace(sharp, lam=value) for value in lams)]
         trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
-        kept = folder / "checkpoints"
-        decision = checkpoint_path(kept, [replace(each, dataset=loaded.name) for each in trials]).with_suffix(".json")
+        kept = checkpoint_folder(folder, [replace(each, dataset=loaded.name) for each in trials])
+        decision = kept / "batching.json"
 
         def choose() -> tuple[str | None, str]:
             # What was chosen by the memory that was free stays chosen until the runs are done.
@@ -210,7 +209,7 @@ def compare(
         shown = comparison_page(comparison, loaded, plain_records, by_lam, result=result)
         files["page.html"] = partial(write_page, shown)
     write_together(folder, files)
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    forget_checkpoints(kept)
     if as_json:
         typer.echo(text)
     elif quiet:

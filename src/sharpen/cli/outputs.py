@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sharpen.errors import InputError
@@ -37,7 +37,7 @@ def output_folder(folder: Path) -> Iterator[Path]:
         yield folder
     except BaseException:  # Ctrl-C too
         for path in made:
-            if not any(path.iterdir()):
+            with suppress(OSError):  # not empty, or another process was quicker
                 path.rmdir()
         raise
 

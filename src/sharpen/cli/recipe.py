@@ -1,7 +1,6 @@
 """``sharpen recipe``: large graphs with settings that are known to work; in clusters on one process or several, and resumable."""
 
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +45,7 @@ def run(
     device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/recipe-NAME")
+        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/recipe-NAME-MODEL")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON, and nothing else.")] = False,
 ) -> None:
@@ -59,6 +58,7 @@ def run(
     """
     from sharpen.large.recipes import find_recipe, recipe_dataset
     from sharpen.training import train
+    from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints
     from sharpen.training.ranks import joined
 
     if scale != 1 and generated is None:
@@ -67,12 +67,15 @@ def run(
     more = {} if epochs is None else {"epochs": epochs}
     lams = parse_lams(lam, zero_is_plain=False)
     trials = [chosen.trial(model, lam=value, seed=seed, **more) for seed in range(seeds) for value in lams]
-    folder = out or Path("sharpen-out") / f"recipe-{name}"
+    folder = out or Path("sharpen-out") / f"recipe-{name}-{model}{'-generated' if generated else ''}"
+    kept = checkpoint_folder(folder, trials)
+
+    def prepare() -> int:
+        make_folder(folder)
+        return recipe_dataset(chosen, data, generated, scale).graph.num_nodes
+
     with joined(device) as (ranks, device):
-        if ranks.writes:
-            make_folder(folder)
-            recipe_dataset(chosen, data, generated, scale)  # prepared by one process, found by the others
-        ranks.wait()
+        ranks.decided(prepare)  # by one process, found by the others
         start = time.perf_counter()
         records = train(
             recipe_dataset(chosen, data, generated, scale),
@@ -80,14 +83,14 @@ def run(
             device=device,
             precision=precision,
             progress=ranks.writes and not as_json,
-            checkpoints=folder / "checkpoints",
+            checkpoints=kept,
         )
         seconds = time.perf_counter() - start
     if not ranks.writes:
         return
     frame = to_frame(records)
     write_together(folder, {"records.parquet": frame.to_parquet})
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    forget_checkpoints(kept)
     if as_json:
         columns = ["model", "batching", "lam", "seed", "val", "test", "best_epoch", "status", "seconds"]
         typer.echo(json.dumps(frame[columns].to_dict("records"), default=str))

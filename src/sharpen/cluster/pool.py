@@ -10,7 +10,7 @@ from typing import Any
 
 from sharpen.cluster.connection import HERE, check_place, connected
 from sharpen.cluster.parcel import Parcel, pack
-from sharpen.cluster.task import Board, OtherCode, Report, ready, source, train_population
+from sharpen.cluster.task import RETRIES, TOO_MANY_LOST, Board, OtherCode, Report, ready, source, train_population
 from sharpen.cluster.view import WorkersView
 from sharpen.datasets import Dataset
 from sharpen.errors import InputError
@@ -20,8 +20,6 @@ from sharpen.training.device import check_precision
 from sharpen.training.trials import shared
 from sharpen.trial import Record, Trial
 
-# A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
-RETRIES = 3
 _LOOK_SECONDS = 0.5
 # Where trials are shared out all at once: more shares than CPUs, because some take longer than others.
 _SHARES_OF_A_CPU = 2
@@ -214,7 +212,7 @@ class Pool:
         try:
             outcome, node, attempts = self._get(task.reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError, lost.ObjectLostError) as error:
-            reason = f"{RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
+            reason = f"{TOO_MANY_LOST} ({type(error).__name__}); is there enough memory?"
             return Result(InputError(reason), attempts=RETRIES + 1)
         return Result(outcome, self.labels().get(node, node[:4]), attempts)
 

@@ -20,6 +20,9 @@ from sharpen.training.memory import memory_left
 from sharpen.trial import Record, Trial
 
 REPORT_SECONDS = 0.5
+# A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
+RETRIES = 3
+TOO_MANY_LOST = f"{RETRIES + 1} workers were lost over it"
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,8 @@ def train_population(
     node, total = ray.get_runtime_context().get_node_id(), sum(trial.epochs or 0 for trial in trials)
     # The runtime context does not tell, and the board may have been lost with the last worker.
     attempt = 1 + ray._private.worker.global_worker.core_worker.get_current_task_attempt_number()
+    if attempt > RETRIES + 1:  # Ray counts workers that it kills for memory apart, and does so without end
+        return InputError(f"{TOO_MANY_LOST}; is there enough memory?"), node, RETRIES + 1
     # Nobody waits for an answer: without a board it is trained all the same.
     board.begin.remote(Report(number, node, os.getpid(), attempt, 0, total))
     done, told = 0, time.monotonic()

@@ -68,10 +68,9 @@ class BatchedPopulation(Members):
                 f"them; give at least {self.ranks.world}, as a last number: {batching.name.rsplit('-', batching.per_step > 1)[0]}"
                 f"-{self.ranks.world}"
             )
-        # What is kept on disk is made by one process and found by the others; what is in memory, each makes for itself.
-        if self.ranks.writes or not isinstance(graph, StoredGraph):
-            self._prepare(network, graph, batching, dtype)
-        self.ranks.wait()
+        if isinstance(graph, StoredGraph):
+            # What is kept on disk is made by one process and found by the others; what is in memory, each makes for itself.
+            self.ranks.decided(lambda: self._prepare(network, graph, batching, dtype).num_nodes)
         self.parted = self._prepare(network, graph, batching, dtype)
         self.batching, self.batches = batching, make_batches(batching, self.parted, network.hops)
         place = np.empty(self.parted.num_nodes, dtype=np.int64)
@@ -90,6 +89,8 @@ class BatchedPopulation(Members):
             replace(terms, keep_weights=True),
         )
         self.device, self.dtype, self._place, self._keeps = device, dtype, place, terms.keep_weights
+        # What training took so far, kept in checkpoints: whoever trains it says.
+        self.seconds = torch.zeros((), dtype=torch.float64, device=device)
         if self.class_weight is not None:
             # The weighted mean is over all labeled nodes: its normaliser is theirs, and a batch only estimates the sum.
             known = self.class_weight[self.y.clamp(min=0)]
@@ -209,16 +210,21 @@ class BatchedPopulation(Members):
         for moments in ("first", "second"):
             for name, value in zip(self.parameters, getattr(self.adam, moments), strict=True):
                 named[f"adam.{moments}.{name}"] = value
-        for name in ("epoch_number", "traces", "alive", "best_val", "best_epoch"):
+        for name in ("epoch_number", "traces", "alive", "best_val", "best_epoch", "seconds"):
             named[name] = getattr(self, name)
         return named
 
-    def restore(self, state: dict[str, Tensor] | None) -> None:
-        """Goes on from a state, or from what the first process goes on from."""
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Goes on from a state; of several processes only the first one's is looked at."""
         mine = self.state()
-        if state is not None:
+
+        def fits() -> bool:
             if state.keys() != mine.keys() or any(state[name].shape != mine[name].shape for name in mine):
                 raise InputError("the checkpoint is of another kind of training; remove it to start anew")
+            return True
+
+        self.ranks.decided(fits)
+        if self.ranks.writes:
             for name, value in mine.items():
                 value.copy_(state[name])
         self.ranks.from_first(mine)

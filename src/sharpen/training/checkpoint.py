@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,45 @@ from sharpen.errors import InputError
 from sharpen.trial import Trial
 
 
+def checkpoint_folder(results: Path, trials: Sequence[Trial]) -> Path:
+    """Where one command keeps its checkpoints, in the folder of its results: by its trials, so that others have others.
+
+    >>> checkpoint_folder(Path("out"), [Trial(lam=0)]) == checkpoint_folder(Path("out"), [Trial(lam=1)])
+    False
+    """
+    return results / "checkpoints" / _digest(trials)
+
+
+def forget_checkpoints(folder: Path) -> None:
+    """Removes what one command kept, once its results are written.
+
+    >>> results = Path(tempfile.mkdtemp())
+    >>> one, other = (checkpoint_folder(results, [Trial(lam=lam)]) for lam in (0, 1))
+    >>> one.mkdir(parents=True), other.mkdir(parents=True)
+    (None, None)
+    >>> forget_checkpoints(one)
+    >>> one.exists(), other.exists()
+    (False, True)
+    >>> forget_checkpoints(other)
+    >>> list(results.iterdir())
+    []
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # those of other commands
+        folder.parent.rmdir()
+
+
 def checkpoint_path(folder: Path, trials: Sequence[Trial]) -> Path:
     """The file of a population: its name is a hash of its trials.
 
     >>> checkpoint_path(Path("kept"), [Trial()]) == checkpoint_path(Path("kept"), [Trial()])
     True
     """
-    digest = hashlib.sha256("/".join(trial.id for trial in trials).encode()).hexdigest()[:24]
-    return folder / f"{digest}.safetensors"
+    return folder / f"{_digest(trials)}.safetensors"
+
+
+def _digest(trials: Sequence[Trial]) -> str:
+    return hashlib.sha256("/".join(trial.id for trial in trials).encode()).hexdigest()[:24]
 
 
 def members_kept(folder: Path, trials: Sequence[Trial]) -> int:

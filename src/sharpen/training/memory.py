@@ -23,8 +23,9 @@ _CPU_ACTIVATION_BYTES = 2 * 2**20
 # On an H200, 33 populations (docs/measurements: 11 graphs, 1 to 15 layers of 64 to 512): off by −12 to +35 %. On a CPU, where less
 # is fused, GCN, GraphSAGE and GAT with the paper's settings on a quarter of ogbn-arxiv: off by 2 to 22 %.
 _LAYER, _ATTENTION, _SHARED, _WEIGHTS, _SCORES = 2, 4, {"cuda": 3, "cpu": 6}, 4, 2
-# Parts of about so many nodes; so few parts at least, so that batches differ from epoch to epoch; so many batches an epoch.
-_PART_NODES, _FEWEST_PARTS, _FEWEST_BATCHES, _MOST_BATCHES = 1500, 32, 8, 64
+# Parts of about so many nodes; so few parts at least, so that batches differ from epoch to epoch; so many batches an epoch. Four
+# came to the accuracy of the full batch on PubMed and Physics, eight not everywhere (docs/scale.md).
+_PART_NODES, _FEWEST_PARTS, _FEWEST_BATCHES, _MOST_BATCHES = 1500, 16, 4, 64
 
 
 def memory_left(device: torch.device) -> int:
@@ -147,29 +148,40 @@ def choose_batching(
             left, where = memory_left(device), describe_device(device)
         if need <= _SHARE * left:
             return None, ""
-        name = _default("clusters", graph, per_step).name
+        # A batch beside the vectors of all nodes that the evaluation holds.
+        name = _default("clusters", graph, per_step, least=math.ceil(2 * need / max(1, _SHARE * left))).name
         return name, (
             f"the full batch would need about {need / 1e9:.1f} GB, but {left / 1e9:.1f} GB are free on {where}; "
             f"training in batches, {name} (--batching full overrides)"
         )
-    if wanted in KINDS:
-        name = _default(wanted, graph, per_step).name
-    else:
-        try:
-            name = Batching.parse(wanted).name
-        except InputError:
-            raise InputError(
-                f"batching is {wanted!r}; choose auto, full, clusters or neighbors, or say how, as clusters-64-4 or "
-                f"neighbors-10-512"
-            ) from None
+    check_batching(wanted)
+    name = (_default(wanted, graph, per_step) if wanted in KINDS else Batching.parse(wanted)).name
     return name, f"training in batches, {name}"
 
 
-def _default(kind: str, graph: Graph, per_step: int) -> Batching:
-    """Parts, or nodes, so that batches are a few per epoch on a small graph and 64 on a large one."""
+def check_batching(wanted: str) -> None:
+    """Refuses what :func:`choose_batching` would not know.
+
+    >>> check_batching("clumps")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: batching is 'clumps'; choose auto, full, clusters or neighbors, or say how, as clusters-64-4 or
+    neighbors-10-512
+    """
+    if wanted in ("auto", "full", *KINDS):
+        return
+    try:
+        Batching.parse(wanted)
+    except InputError:
+        raise InputError(
+            f"batching is {wanted!r}; choose auto, full, clusters or neighbors, or say how, as clusters-64-4 or neighbors-10-512"
+        ) from None
+
+
+def _default(kind: str, graph: Graph, per_step: int, least: int = 1) -> Batching:
+    """Parts, or nodes, so that batches are a few per epoch on a small graph and 64 on a large one, and as small as they must be."""
     nodes = graph.num_nodes
-    parts = min(max(_FEWEST_PARTS, round(nodes / _PART_NODES)), nodes)
-    batches = min(max(_FEWEST_BATCHES, parts // 8), _MOST_BATCHES)
+    parts = min(max(_FEWEST_PARTS, round(nodes / _PART_NODES), 4 * least), nodes)
+    batches = max(min(max(_FEWEST_BATCHES, parts // 8), _MOST_BATCHES), least)
     if kind == "clusters":
         return Batching("clusters", max(1, parts // batches), parts=parts, per_step=per_step)
     return Batching("neighbors", min(nodes, 1024), fanout=10, per_step=per_step)
@@ -178,7 +190,7 @@ def _default(kind: str, graph: Graph, per_step: int) -> Batching:
 def members_in_batches(
     network: Network, graph: Graph, batching: Batching, wanted: int, device: torch.device, dtype: torch.dtype
 ) -> int:
-    """How many members to train at once in batches: their vectors of all nodes must fit for the evaluation.
+    """How many members to train at once in batches: so that a batch fits in training, and vectors of all nodes in the evaluation.
 
     >>> import numpy as np
     >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
@@ -195,7 +207,13 @@ def members_in_batches(
     size, nodes = dtype.itemsize, graph.num_nodes
     evaluation = size * nodes * (2 * network.hidden + 16 + 2 * network.num_classes)
     weights = nodes * (2 * size + 3)
-    most = int(_SHARE * memory_left(device) / 2 / (evaluation + weights))
+    if batching.kind == "clusters":
+        share = batching.size / batching.parts
+    else:
+        reached = float(nodes) if batching.fanout is None else batching.size * (batching.fanout + 1.0) ** network.hops
+        share = min(1.0, reached / nodes)
+    training = share * full_batch_bytes(network, graph, dtype, device.type)
+    most = int(_SHARE * memory_left(device) / max(2 * (evaluation + weights), training + weights))
     if device.type == "cpu":
         share = batching.size / (batching.parts or nodes)
         most = min(most, int(_CPU_ACTIVATION_BYTES / (share * nodes * network.hidden * size)))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sharpen.batching import Batching
 from sharpen.datasets import Dataset, Splits
@@ -235,7 +236,8 @@ def _train_group(
             if size == 1:
                 raise InputError(
                     f"one {network.model} of {network.layers} layers and width {network.hidden} does not fit in memory "
-                    f"on {describe_device(inputs.device)}; use a smaller width, or --device cpu"
+                    f"on {describe_device(inputs.device)}; take the graph in pieces with --batching clusters, use a smaller width, "
+                    "or --device cpu"
                 ) from None
         # Outside the handler, so that the failed population is no longer held by the error's traceback.
         size = (size + 1) // 2
@@ -302,24 +304,73 @@ def _train_batched(
 
     size = ranks.decided(members_at_once)
     keep_freed_memory(device)
-    for first in range(0, len(trials), size):
-        start, some = time.perf_counter(), trials[first : first + size]
-        splits = [dataset.splits[str(trial.split)] for trial in some]
-        population = BatchedPopulation(
-            network, dataset.graph, batching, dataset.metric, some, splits, device, dtype, terms, ranks
-        )
-        path = None if folder is None else checkpoint_path(folder, some)
-        about = {} if path is None else _about(dataset, splits, precision, terms)
-        if path is not None and ranks.decided(path.exists):
-            population.restore(read_checkpoint(path, about) if ranks.writes else None)
-            bar.advance(int(population.epoch_number) * len(some), population)
-        while int(population.epoch_number) < population.epochs:
-            population.epoch()
-            bar.advance(len(some), population)
-            if path is not None and ranks.writes:
-                write_checkpoint(path, population.state(), about)
-        records += finished(_records(some, population.results(), terms.keep_weights, time.perf_counter() - start))
+    while len(records) < len(trials):
+        some = trials[len(records) : len(records) + size]
+        try:
+            records += finished(
+                _train_some_batched(network, dataset, batching, some, device, precision, bar, terms, folder)
+            )
+            continue
+        except torch.OutOfMemoryError:
+            if size == 1 or ranks.world > 1:  # others are waiting for this process
+                raise InputError(
+                    f"batches of {batching.name} with {size} runs at once do not fit in memory on {describe_device(device)}; cut "
+                    "the graph finer, with more parts or fewer parts a batch, or use a smaller width"
+                ) from None
+        # Outside the handler, so that the failed population is no longer held by the error's traceback.
+        size = (size + 1) // 2
+        gc.collect()
+        torch.cuda.empty_cache()
     return records
+
+
+def _train_some_batched(
+    network: Network,
+    dataset: Dataset,
+    batching: Batching,
+    trials: list[Trial],
+    device: torch.device,
+    precision: str,
+    bar: ProgressBar,
+    terms: Terms,
+    folder: Path | None,
+) -> list[Record]:
+    """Trains one population in batches, from its checkpoint on if it has one."""
+    start, ranks = time.perf_counter(), current_ranks()
+    splits = [dataset.splits[str(trial.split)] for trial in trials]
+    population = BatchedPopulation(
+        network,
+        dataset.graph,
+        batching,
+        dataset.metric,
+        trials,
+        splits,
+        device,
+        arithmetic_type(precision),
+        terms,
+        ranks,
+    )
+    path = None if folder is None else checkpoint_path(folder, trials)
+    about = {} if path is None else _about(dataset, splits, precision, terms)
+    kept: dict[str, Tensor] = {}
+
+    def there_is_one() -> bool:
+        if path is not None and path.exists():
+            kept.update(read_checkpoint(path, about))
+        return bool(kept)
+
+    if ranks.decided(there_is_one):
+        population.restore(kept)
+        bar.advance(int(population.epoch_number) * len(trials), population)
+    before = float(population.seconds)
+    while int(population.epoch_number) < population.epochs:
+        population.epoch()
+        bar.advance(len(trials), population)
+        population.seconds.fill_(before + time.perf_counter() - start)
+        if path is not None and ranks.writes:
+            write_checkpoint(path, population.state(), about)
+    results = population.results()
+    return _records(trials, results, terms.keep_weights, before + time.perf_counter() - start)
 
 
 def _about(dataset: Dataset, splits: Sequence[Split], precision: str, terms: Terms) -> dict[str, Any]:
