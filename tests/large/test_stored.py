@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import json
 import warnings
 
 import numpy as np
@@ -78,6 +79,26 @@ def test_labels_of_its_own(folder, monkeypatch):
         dataclasses.replace(graph, y=[0, 1, 2])
     with pytest.raises(TypeError, match="'x'"):
         dataclasses.replace(graph, x=np.eye(12))
+
+
+def test_the_content_of_files_is_hashed_once(folder, monkeypatch):
+    content = open_graph(folder).content
+    monkeypatch.setattr(stored, "_HASHED_AT_ONCE", 7)
+    about = json.loads((folder / "graph.json").read_text())
+    assert about.pop("content") == content == stored._content(folder, 5)
+    (folder / "graph.json").write_text(json.dumps(about))  # as it was stored before there was a hash
+    assert open_graph(folder).content == content
+    monkeypatch.setattr(stored, "_content", lambda *given: pytest.fail("read all files again"))
+    assert open_graph(folder).content == content
+    assert not list(folder.glob(".*"))
+
+
+def test_labels_and_class_names_are_part_of_what_a_graph_is(folder):
+    graph = open_graph(folder)
+    same = dataclasses.replace(graph, y=graph.y.clone(), name="again")
+    others = [dataclasses.replace(graph, y=1 - graph.y), dataclasses.replace(graph, class_names=("a", "b"))]
+    assert same.identity == graph.identity
+    assert len({each.identity for each in (graph, *others)}) == 3
 
 
 def test_a_classifier_takes_it_with_labels_beside_it(folder):

@@ -6,18 +6,19 @@
     x.npy                 features, float32; or x-indptr.npy, x-indices.npy, x-data.npy where they are sparse
     y.npy                 classes, int64, −1 for unknown
     weight.npy            of each entry of the adjacency, float64; where edges have weights
-    graph.json            name, class names, number of features; what it was made from, where that is known
+    graph.json            name, class names, number of features, a hash of the other files but y; what it was made from, where known
     clusters-64/          the same in the order of 64 parts, once training has asked for it
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,8 @@ from sharpen.graph import Adjacency, Graph
 
 # Entries of an array on disk that are checked together.
 _CHECKED_AT_ONCE = 2**22
+# Bytes of a file that are hashed together.
+_HASHED_AT_ONCE = 2**22
 
 
 @dataclass
@@ -114,6 +117,24 @@ class StoredGraph(Graph):
             object.__setattr__(self, field, value)
 
     @cached_property
+    def content(self) -> str:
+        """SHA-256 of the adjacency and the features in the folder; where it was not kept with them, all files are read for it."""
+        about = json.loads((self.folder / "graph.json").read_text(encoding="utf-8"))
+        if "content" not in about:
+            about["content"] = _content(self.folder, self.num_features)
+            with suppress(OSError):  # a folder that nobody may write to is read by each process that asks
+                _write_about(self.folder, about)
+        return str(about["content"])
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of the content, the labels and the class names: what the fingerprint is, without reading all features again."""
+        labels: Any = self.y.numpy()
+        digest = hashlib.sha256(json.dumps([self.content, *self.class_names]).encode())
+        digest.update(labels)
+        return digest.hexdigest()
+
+    @cached_property
     def edge_index(self) -> Tensor:
         """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
         row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
@@ -190,7 +211,8 @@ def write_stored(
         about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
         if origin is not None:
             about["origin"] = dict(origin)
-        (made / "graph.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+        about["content"] = _content(made, features)
+        _write_about(made, about)
         os.replace(made, where)
     return StoredGraph(where)
 
@@ -237,6 +259,30 @@ def as_tensor(array: np.ndarray) -> Tensor:
 
 def _tensor(path: Path) -> Tensor:
     return as_tensor(load_array(path))
+
+
+def _content(folder: Path, features: int) -> str:
+    """The hash of all arrays of a stored graph but its labels, read in blocks."""
+    digest = hashlib.sha256(str(int(features)).encode())
+    for key in ("rowptr", "col", "weight", "x", "x-indptr", "x-indices", "x-data"):
+        path = folder / f"{key}.npy"
+        if path.exists():
+            array: Any = load_array(path)
+            digest.update(f"{key} {array.dtype.str} {array.shape} {np.isfortran(array)}".encode())
+            with path.open("rb") as file:
+                file.seek(array.offset)  # what stands before it is the version's of NumPy
+                while block := file.read(_HASHED_AT_ONCE):
+                    digest.update(block)
+    return digest.hexdigest()
+
+
+def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
+    unfinished = folder / f".graph.json-{os.getpid()}"
+    try:
+        unfinished.write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+        os.replace(unfinished, folder / "graph.json")
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:
