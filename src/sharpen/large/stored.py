@@ -38,6 +38,30 @@ _CHECKED_AT_ONCE = 2**22
 _HASHED_AT_ONCE = 2**22
 
 
+class CompressedGraph(Graph):
+    """A graph that is its adjacency: its edges, in both directions and without self-loops, are listed when they are asked for."""
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
+        col = self.adjacency.col.long()
+        return torch.stack([row, col])[:, row != col]
+
+    @cached_property
+    def edge_weight(self) -> Tensor | None:
+        """The weights of the edges, [E], if they have any."""
+        if self.adjacency.weight is None:
+            return None
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
+        return self.adjacency.weight[row != self.adjacency.col]
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges, each direction counted."""
+        return self.edge_index.shape[1] if "edge_index" in vars(self) else self.adjacency.nnz - self.num_nodes
+
+
 @dataclass
 class _Replaceable:
     """The fields of a stored graph that :func:`dataclasses.replace` knows.
@@ -52,11 +76,11 @@ class _Replaceable:
     name: str
 
 
-class StoredGraph(Graph):
+class StoredGraph(CompressedGraph):
     """A graph whose arrays lie on disk. Its edges are those of its adjacency, in both directions, without self-loops.
 
     With :func:`dataclasses.replace` a copy gets labels, class names or a name of its own, in memory; features and edges stay
-    where they are.
+    where they are. Pickled, it takes its arrays along, and is in memory wherever there is no such folder to write to.
 
     Args:
         folder: Where it lies.
@@ -134,25 +158,43 @@ class StoredGraph(Graph):
         digest.update(labels)
         return digest.hexdigest()
 
-    @cached_property
-    def edge_index(self) -> Tensor:
-        """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        col = self.adjacency.col.long()
-        return torch.stack([row, col])[:, row != col]
+    def __reduce__(self) -> tuple[Any, ...]:
+        a = self.adjacency
+        return _arrived, (
+            self.folder,
+            self.content,
+            self.x,
+            a.rowptr,
+            a.col,
+            a.weight,
+            self.y,
+            self.class_names,
+            self.name,
+        )
 
-    @cached_property
-    def edge_weight(self) -> Tensor | None:
-        """The weights of the edges, [E], if they have any."""
-        if self.adjacency.weight is None:
-            return None
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        return self.adjacency.weight[row != self.adjacency.col]
 
-    @property
-    def num_edges(self) -> int:
-        """The number of edges, each direction counted."""
-        return self.adjacency.nnz - self.num_nodes
+def _arrived(
+    folder: Path,
+    content: str,
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor | None,
+    y: Tensor,
+    class_names: tuple[str, ...],
+    name: str,
+) -> Graph:
+    """A stored graph that was pickled, perhaps on another machine: mapped if its folder is here too, and as good as there."""
+    try:
+        here = StoredGraph(folder, y, class_names, name)
+        if os.access(folder, os.W_OK | os.X_OK) and here.content == content:
+            return here
+    except (InputError, OSError):
+        pass
+    graph = CompressedGraph.__new__(CompressedGraph)
+    adjacency = Adjacency(rowptr, col, num_nodes=len(y), weight=weight)
+    vars(graph).update(x=x, y=y, class_names=class_names, name=name, adjacency=adjacency)
+    return graph
 
 
 def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
