@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_anything_that_takes_
 
     graph = open_graph(folder)
     if where == "clusters":
-        monkeypatch.setattr(parted.tempfile, "TemporaryDirectory", refuse)
+        monkeypatch.setattr(stored.tempfile, "TemporaryDirectory", refuse)
         monkeypatch.setattr(parted, "metis", lambda adjacency, parts: pytest.fail("cut the graph first"))
     else:
         arrange(graph, 4)

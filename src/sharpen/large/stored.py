@@ -7,7 +7,7 @@
     y.npy                 classes, int64, −1 for unknown
     weight.npy            of each entry of the adjacency, float64; where edges have weights
     graph.json            name, class names, number of features, a hash of the other files but y; what it was made from, where known
-    clusters-64/          the same in the order of 64 parts, once training has asked for it
+    clusters-64/          the same in the order of 64 parts, once training has asked for it; and features gathered over the graph
 """
 
 from __future__ import annotations
@@ -381,3 +381,34 @@ def save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: C
     except BaseException:
         name.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def writing_whole(folder: Path) -> Iterator[Path]:
+    """A folder to write to that comes to its place whole or not at all; where another process was quicker, its folder stays.
+
+    >>> place = Path(tempfile.mkdtemp(), "whole")
+    >>> with writing_whole(place) as made:
+    ...     size = (made / "size").write_text("3")
+    >>> [path.name for path in place.iterdir()]
+    ['size']
+    """
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".writing-") as unfinished:
+        made = Path(unfinished, folder.name)
+        made.mkdir()
+        yield made
+        try:
+            os.replace(made, folder)
+        except OSError:
+            if is_free(folder):
+                raise
+
+
+def is_free(folder: Path) -> bool:
+    """Whether nothing is there, or an empty folder.
+
+    >>> place = Path(tempfile.mkdtemp())
+    >>> is_free(place), is_free(place / "new"), is_free(place.parent)
+    (True, True, False)
+    """
+    return not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
