@@ -47,3 +47,10 @@ def test_the_same_again_is_opened_and_another_refused(small, tmp_path):
         generate("ogbn-products", folder, scale=same_nodes)
     with pytest.raises(InputError, match="choose one of"):
         generate("ogbn-mag", tmp_path / "mag")
+
+
+def test_an_empty_folder_is_used_and_one_of_other_things_is_named(tmp_path):
+    assert generate("ogbn-arxiv", tmp_path, scale=0.001).graph.folder == tmp_path
+    (tmp_path / "graph.json").unlink()
+    with pytest.raises(InputError, match="give a new folder, or an empty one"):
+        generate("ogbn-arxiv", tmp_path, scale=0.001)

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+import os
 import warnings
 
 import numpy as np
@@ -136,6 +137,47 @@ def test_a_file_that_is_cut_off_is_named(folder):
     (folder / "x.npy").write_bytes((folder / "x.npy").read_bytes()[:-4])
     with pytest.raises(InputError, match="not a stored graph"):
         open_graph(folder)
+
+
+@pytest.mark.parametrize("quicker", ["the same", "other labels", "something else"])
+def test_of_two_that_store_at_once_the_first_serves_the_second_if_it_is_the_same(quicker, tmp_path, monkeypatch):
+    place, original = tmp_path / "towns", stored._content
+    graph = towns(roads=True)
+
+    def overtaken(*given):
+        monkeypatch.setattr(stored, "_content", original)
+        if quicker == "something else":
+            place.mkdir()
+            (place / "notes.txt").write_text("mine")
+        else:
+            store_graph(graph if quicker == "the same" else dataclasses.replace(graph, y=1 - graph.y), place)
+        return original(*given)
+
+    monkeypatch.setattr(stored, "_content", overtaken)
+    if quicker == "the same":
+        assert store_graph(graph, place).y.tolist() == graph.y.tolist()
+    else:
+        with pytest.raises(InputError, match=r"another process.*give a new folder"):
+            store_graph(graph, place)
+    assert [path.name for path in tmp_path.iterdir()] == ["towns"]
+
+
+def test_an_empty_folder_is_used_unless_it_cannot_be_replaced(tmp_path, monkeypatch):
+    place, original = tmp_path / "towns", os.replace
+    place.mkdir()
+
+    def refuse(source, target):
+        if target == place:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        original(source, target)
+
+    with monkeypatch.context() as mounted:
+        mounted.setattr(os, "replace", refuse)
+        with pytest.raises(InputError, match=r"resource busy.*a new folder inside of it"):
+            store_graph(towns(roads=True), place)
+    assert store_graph(towns(roads=True), place).num_nodes == 12
+    with pytest.raises(InputError, match="exists already"):
+        store_graph(towns(roads=True), place)
 
 
 @pytest.mark.parametrize("where", ["clusters", "features"])

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
-from sharpen.large.stored import StoredGraph, open_graph, read_origin, save_array, write_stored
+from sharpen.large.stored import StoredGraph, is_free, open_graph, read_origin, save_array, write_stored
 from sharpen.splits import Split
 
 
@@ -77,7 +77,7 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
 
     Args:
         name: ``ogbn-arxiv`` or ``ogbn-products``.
-        folder: Where it is, or is to be.
+        folder: Where it is, or is to be; new, or empty.
         scale: Of nodes and edges alike.
         seed: Of all draws.
 
@@ -91,7 +91,12 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
         raise InputError(f"there is no published size for {name!r}; choose one of {', '.join(SIZES)}")
     size, where = SIZES[name].scaled(scale), Path(folder)
     origin = {"generated": name, "scale": float(scale), "seed": int(seed)}
-    graph = open_graph(where) if where.exists() else _write(size, where, f"generated-{name}", seed, origin)
+    if is_free(where):
+        graph = _write(size, where, f"generated-{name}", seed, origin)
+    elif (where / "graph.json").exists():
+        graph = open_graph(where)
+    else:
+        raise InputError(f"{where} holds something else than a generated graph; give a new folder, or an empty one")
     found = read_origin(where)
     if found != origin:
         raise InputError(f"{where} holds a graph made from {found}, not from {origin}; give another folder")

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -198,7 +199,7 @@ def _arrived(
 
 
 def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
-    """Writes a graph to a new folder and opens it there.
+    """Writes a graph to a new folder, or an empty one, and opens it there.
 
     >>> place = Path(tempfile.mkdtemp()) / "path"
     >>> stored = store_graph(Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1], name="path"), place)
@@ -240,23 +241,36 @@ def write_stored(
     What it was made from, ``origin``, is kept beside them.
     """
     where = Path(folder)
-    if where.exists():
+    if not is_free(where):
         raise InputError(f"{where} exists already; give a new folder")
     where.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=where.parent, prefix=".storing-") as unfinished:
-        made = Path(unfinished, where.name)
-        made.mkdir()
-        for key, array in arrays.items():
-            np.save(made / f"{key}.npy", array)
-        if x_file is not None:
-            os.replace(x_file, made / "x.npy")
-        about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
-        if origin is not None:
-            about["origin"] = dict(origin)
-        about["content"] = _content(made, features)
-        _write_about(made, about)
-        os.replace(made, where)
+    about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
+    if origin is not None:
+        about["origin"] = dict(origin)
+    try:
+        with writing_whole(where) as made:
+            for key, array in arrays.items():
+                np.save(made / f"{key}.npy", array)
+            if x_file is not None:
+                os.replace(x_file, made / "x.npy")
+            about["content"] = _content(made, features)
+            _write_about(made, about)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        raise InputError(f"{where} cannot be replaced ({error.strerror}); give a new folder inside of it") from error
+    if not _holds(where, about, arrays["y"]):
+        raise InputError(f"another process has put something else at {where} meanwhile; give a new folder")
     return StoredGraph(where)
+
+
+def _holds(folder: Path, about: Mapping[str, Any], y: np.ndarray) -> bool:
+    """Whether a stored graph is there, and is this one."""
+    try:
+        found = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
+        return bool(found == about and np.array_equal(load_array(folder / "y.npy"), y))
+    except (OSError, ValueError):
+        return False
 
 
 def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
