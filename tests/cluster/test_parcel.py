@@ -1,11 +1,20 @@
 """A parcel: the same dataset at the other end, over memory that is shared."""
 
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
 import torch
 
 import sharpen
 from sharpen.cluster.parcel import pack, unpack
 from sharpen.graph import Graph
+from sharpen.large.parted import arrange
+from sharpen.large.stored import CompressedGraph, StoredGraph, store_graph
 from sharpen.trial import Trial
+from tests.large.towns import SPLIT, towns
 
 
 def test_a_parcel_holds_every_tensor_once_and_gives_the_same_dataset():
@@ -43,3 +52,50 @@ def test_what_a_graph_has_worked_out_travels_too():
     _ = graph.adjacency
     assert len(pack(graph).arrays) > bare
     assert "adjacency" in vars(unpack(pack(graph)))
+
+
+def in_clusters(graph):
+    trial = Trial(model="gcn", hidden=4, epochs=1, batching="clusters-4-2")
+    (record,) = sharpen.train(
+        graph, [trial], splits=[SPLIT], device="cpu", precision="float64", progress=False, keep_weights=True
+    )
+    return record
+
+
+@pytest.mark.parametrize("kind", ["gone", "another graph", "read-only"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_stored_graph_trains_where_its_folder_is_not(kind, sparse, tmp_path, monkeypatch):
+    plain = towns(roads=True, weighted=True)
+    plain = dataclasses.replace(plain, x=sp.csr_array(plain.x.numpy())) if sparse else plain
+    here, mapped = (store_graph(plain, tmp_path / name) for name in ("towns", "kept"))
+    y = 1 - here.y
+    parcel = pack(dataclasses.replace(here, y=y))
+    expected = in_clusters(dataclasses.replace(here, y=y))
+    shutil.rmtree(tmp_path / "towns")
+    if kind == "another graph":
+        store_graph(towns(roads=False), tmp_path / "towns")
+    elif kind == "read-only":
+        store_graph(plain, tmp_path / "towns")
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+    there = unpack(parcel)
+    assert isinstance(there, CompressedGraph)
+    assert not isinstance(there, StoredGraph)
+    assert (there.num_edges, there.y.tolist(), there.name) == (here.num_edges, y.tolist(), "towns")
+    found = in_clusters(there)
+    assert "edge_index" not in vars(there)
+    assert (tmp_path / "towns").exists() == (kind != "gone")
+    assert not (tmp_path / "towns" / "clusters-4").exists()
+    np.testing.assert_allclose(found.logits, expected.logits, rtol=1e-9)
+    again = dataclasses.replace(there, name="again")
+    assert (again.num_edges, again.fingerprint) == (here.num_edges, there.fingerprint)
+    assert there.fingerprint == unpack(pack(there)).fingerprint == dataclasses.replace(mapped, y=y).fingerprint
+
+
+def test_a_stored_graph_stays_mapped_where_its_folder_is_too(tmp_path):
+    here = store_graph(towns(roads=True), tmp_path / "towns")
+    parcel = pack(dataclasses.replace(here, class_names=("a", "b")))
+    there = unpack(parcel)
+    assert isinstance(there, StoredGraph)
+    assert (there.folder, there.class_names) == (here.folder, ("a", "b"))
+    assert there.x.data_ptr() not in {array.ctypes.data for array in parcel.arrays}
+    assert isinstance(arrange(there, 4).x, np.memmap)

@@ -86,3 +86,34 @@ def test_features_of_a_stored_graph_stay_on_disk(tmp_path):
     assert isinstance(arranged.x, np.memmap)
     assert isinstance(arranged.propagated("mean", torch.float32), np.memmap)
     assert sorted(p.name for p in (tmp_path / "graph").iterdir() if p.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sparse_features_gathered_over_a_stored_graph_are_made_once(parts, dtype, tmp_path, monkeypatch):
+    graph = random_graph(sparse=True, weighted=True)
+    stored = store_graph(graph, tmp_path / "graph")
+    expected = arrange(graph, parts).propagated("symmetric", dtype)
+    first = arrange(stored, parts).propagated("symmetric", dtype)
+    monkeypatch.setattr(parted.PartedGraph, "_make_rows", lambda *given: pytest.fail("gathered again"))
+    again = arrange(open_graph(stored.folder), parts).propagated("symmetric", dtype)
+    for matrix in (first, again):
+        assert (matrix.data.dtype.name, matrix.data.flags.writeable) == (str(dtype).removeprefix("torch."), False)
+        assert matrix.shape == expected.shape
+        assert np.array_equal(matrix.toarray(), expected.toarray())
+    assert list((tmp_path / "graph").rglob(".*")) == []
+
+
+def test_sparse_features_that_another_process_gathered_first_serve_as_well(tmp_path, monkeypatch):
+    stored = store_graph(random_graph(sparse=True), tmp_path / "graph")
+    original, slow = parted._write_sparse, arrange(stored, 5)
+
+    def overtaken(*given):
+        monkeypatch.setattr(parted, "_write_sparse", original)
+        arrange(open_graph(stored.folder), 5).propagated("mean", torch.float32)
+        original(*given)
+
+    monkeypatch.setattr(parted, "_write_sparse", overtaken)
+    found = slow.propagated("mean", torch.float32)
+    expected = arrange(random_graph(sparse=True), 5).propagated("mean", torch.float32)
+    assert np.array_equal(found.toarray(), expected.toarray())

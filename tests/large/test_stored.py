@@ -2,6 +2,8 @@
 
 import dataclasses
 import errno
+import json
+import os
 import warnings
 
 import numpy as np
@@ -80,6 +82,26 @@ def test_labels_of_its_own(folder, monkeypatch):
         dataclasses.replace(graph, x=np.eye(12))
 
 
+def test_the_content_of_files_is_hashed_once(folder, monkeypatch):
+    content = open_graph(folder).content
+    monkeypatch.setattr(stored, "_HASHED_AT_ONCE", 7)
+    about = json.loads((folder / "graph.json").read_text())
+    assert about.pop("content") == content == stored._content(folder, 5)
+    (folder / "graph.json").write_text(json.dumps(about))  # as it was stored before there was a hash
+    assert open_graph(folder).content == content
+    monkeypatch.setattr(stored, "_content", lambda *given: pytest.fail("read all files again"))
+    assert open_graph(folder).content == content
+    assert not list(folder.glob(".*"))
+
+
+def test_labels_and_class_names_are_part_of_what_a_graph_is(folder):
+    graph = open_graph(folder)
+    same = dataclasses.replace(graph, y=graph.y.clone(), name="again")
+    others = [dataclasses.replace(graph, y=1 - graph.y), dataclasses.replace(graph, class_names=("a", "b"))]
+    assert same.identity == graph.identity
+    assert len({each.identity for each in (graph, *others)}) == 3
+
+
 def test_a_classifier_takes_it_with_labels_beside_it(folder):
     labels = [None if node in SPLIT.test else "ab"[c] for node, c in enumerate(towns(roads=True).y.tolist())]
     settings = {"model": "gcn", "lam": 0.25, "epochs": 3, "hidden": 4, "device": "cpu"}
@@ -117,6 +139,47 @@ def test_a_file_that_is_cut_off_is_named(folder):
         open_graph(folder)
 
 
+@pytest.mark.parametrize("quicker", ["the same", "other labels", "something else"])
+def test_of_two_that_store_at_once_the_first_serves_the_second_if_it_is_the_same(quicker, tmp_path, monkeypatch):
+    place, original = tmp_path / "towns", stored._content
+    graph = towns(roads=True)
+
+    def overtaken(*given):
+        monkeypatch.setattr(stored, "_content", original)
+        if quicker == "something else":
+            place.mkdir()
+            (place / "notes.txt").write_text("mine")
+        else:
+            store_graph(graph if quicker == "the same" else dataclasses.replace(graph, y=1 - graph.y), place)
+        return original(*given)
+
+    monkeypatch.setattr(stored, "_content", overtaken)
+    if quicker == "the same":
+        assert store_graph(graph, place).y.tolist() == graph.y.tolist()
+    else:
+        with pytest.raises(InputError, match=r"another process.*give a new folder"):
+            store_graph(graph, place)
+    assert [path.name for path in tmp_path.iterdir()] == ["towns"]
+
+
+def test_an_empty_folder_is_used_unless_it_cannot_be_replaced(tmp_path, monkeypatch):
+    place, original = tmp_path / "towns", os.replace
+    place.mkdir()
+
+    def refuse(source, target):
+        if target == place:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        original(source, target)
+
+    with monkeypatch.context() as mounted:
+        mounted.setattr(os, "replace", refuse)
+        with pytest.raises(InputError, match=r"resource busy.*a new folder inside of it"):
+            store_graph(towns(roads=True), place)
+    assert store_graph(towns(roads=True), place).num_nodes == 12
+    with pytest.raises(InputError, match="exists already"):
+        store_graph(towns(roads=True), place)
+
+
 @pytest.mark.parametrize("where", ["clusters", "features"])
 def test_a_folder_that_cannot_be_written_to_is_named_before_anything_that_takes_long(folder, where, monkeypatch):
     def refuse(*args, **kwargs):
@@ -124,7 +187,7 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_anything_that_takes_
 
     graph = open_graph(folder)
     if where == "clusters":
-        monkeypatch.setattr(parted.tempfile, "TemporaryDirectory", refuse)
+        monkeypatch.setattr(stored.tempfile, "TemporaryDirectory", refuse)
         monkeypatch.setattr(parted, "metis", lambda adjacency, parts: pytest.fail("cut the graph first"))
     else:
         arrange(graph, 4)

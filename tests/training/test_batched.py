@@ -1,5 +1,6 @@
 """Training in batches: the same as the full batch where a batch is all, the same on any number of processes, and resumable."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -8,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from sharpen import InputError, Trial, to_frame, train
 from sharpen.graph import Graph
-from sharpen.large import batches, store_graph
+from sharpen.large import batches, open_graph, store_graph
 from sharpen.models import Network
 from sharpen.splits import Split, class_balanced
 from sharpen.training import batched, memory
@@ -186,6 +188,50 @@ def test_a_checkpoint_of_other_data_is_not_taken_for_this(stored, tmp_path):
         )  # fmt: skip
     with pytest.raises(InputError, match=r"another training .precision float64, now float32"):
         train(graphs[0], trials(2), splits=[SPLIT], device="cpu", progress=False, checkpoints=tmp_path / "kept")
+
+
+def same_degrees(graph):
+    """Two edges that change one end with each other: rows are as long as before."""
+    edges = {tuple(sorted(edge)) for edge in graph.edge_index.T.tolist()}
+    a, b = sorted(edges)[0]
+    c, d = next(
+        (c, d) for c, d in sorted(edges) if len({a, b, c, d}) == 4 and not {(a, d), tuple(sorted((c, b)))} & edges
+    )
+    swapped = edges - {(a, b), (c, d)} | {(a, d), (c, b)}
+    return Graph(graph.x, np.array(sorted(swapped)).T, graph.y, name=graph.name)
+
+
+@pytest.mark.parametrize("differs", ["features", "sparse", "ends", "weights", "labels"])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_checkpoint_of_another_stored_graph_is_not_taken_for_this(differs, recorded, tmp_path):
+    """Of the same degrees and, but for one case, the same labels; also where no hash was kept when they were stored."""
+    first, weight = GRAPH, 1 + np.arange(GRAPH.num_edges) % 3
+    if differs == "features":
+        other = Graph(GRAPH.x * 2, GRAPH.edge_index, GRAPH.y, name="ring")
+    elif differs == "sparse":
+        first, other = (
+            Graph(sp.csr_array(f * GRAPH.x.numpy()), GRAPH.edge_index, GRAPH.y, name="ring") for f in (1, 2)
+        )
+    elif differs == "weights":
+        first, other = (
+            Graph(GRAPH.x, GRAPH.edge_index, GRAPH.y, name="ring", edge_weight=w) for w in (weight, weight**2)
+        )
+    else:
+        other = same_degrees(GRAPH) if differs == "ends" else GRAPH
+    graphs = [store_graph(graph, tmp_path / str(i)) for i, graph in enumerate((first, other))]
+    for graph in graphs:
+        assert torch.equal(graph.adjacency.rowptr, graphs[0].adjacency.rowptr)
+        if not recorded:
+            about = json.loads((graph.folder / "graph.json").read_text())
+            del about["content"]
+            (graph.folder / "graph.json").write_text(json.dumps(about))
+    if differs == "labels":
+        graphs[1] = dataclasses.replace(graphs[0], y=np.roll(GRAPH.y.numpy(), 1))
+    some = [Trial(hidden=4, epochs=1, batching="clusters-6-3")]
+    run(some, graph=graphs[0], checkpoints=tmp_path / "kept")
+    run(some, graph=open_graph(graphs[0].folder), checkpoints=tmp_path / "kept")
+    with pytest.raises(InputError, match=r"another training .content"):
+        run(some, graph=graphs[1], checkpoints=tmp_path / "kept")
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):

@@ -1,8 +1,10 @@
 """Graphs of a published size where the published data is not at hand: for measurements of time and memory, not of accuracy.
 
 Nodes, edges, features, classes and the shares of the split are the published ones. Degrees follow a Lomax law (a power law with a
-bend) with the published mean and maximum; most edges stay inside communities of about a thousand nodes, a class has many
-communities, and features are a noisy vector of the class. So METIS has something to find, and training something to learn.
+bend) with the published mean; every node has an edge, and one, well above the others, has the published maximum. The published
+share of edges joins nodes of one class, nearly all inside communities of about a thousand nodes, of which a class has many;
+features are a noisy vector of the class. So METIS has something to find, and training something to learn. Graphs scaled down to a
+few thousand nodes have smaller communities, whose hubs have fewer edges.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import scipy.sparse as sp
 
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
-from sharpen.large.stored import StoredGraph, open_graph, read_origin, save_array, write_stored
+from sharpen.large.stored import StoredGraph, is_free, open_graph, read_origin, save_array, write_stored
 from sharpen.splits import Split
 
 
@@ -77,7 +79,7 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
 
     Args:
         name: ``ogbn-arxiv`` or ``ogbn-products``.
-        folder: Where it is, or is to be.
+        folder: Where it is, or is to be; new, or empty.
         scale: Of nodes and edges alike.
         seed: Of all draws.
 
@@ -91,7 +93,12 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
         raise InputError(f"there is no published size for {name!r}; choose one of {', '.join(SIZES)}")
     size, where = SIZES[name].scaled(scale), Path(folder)
     origin = {"generated": name, "scale": float(scale), "seed": int(seed)}
-    graph = open_graph(where) if where.exists() else _write(size, where, f"generated-{name}", seed, origin)
+    if is_free(where):
+        graph = _write(size, where, f"generated-{name}", seed, origin)
+    elif (where / "graph.json").exists():
+        graph = open_graph(where)
+    else:
+        raise InputError(f"{where} holds something else than a generated graph; give a new folder, or an empty one")
     found = read_origin(where)
     if found != origin:
         raise InputError(f"{where} holds a graph made from {found}, not from {origin}; give another folder")
@@ -128,38 +135,62 @@ def _write(size: Size, folder: Path, name: str, seed: int, origin: dict[str, Any
 def _edges(size: Size, community: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Each edge once, as smaller end · nodes + larger end, sorted."""
     order = np.argsort(community, kind="stable")
-    mean = 2 * size.edges / size.nodes
-    weight = rng.pareto(size.exponent, size.nodes)
-    weight = np.minimum(1 + weight * (mean - 1) / weight.mean(), size.max_degree)[order]
-    # A hub has more edges than its community has nodes: the rest go elsewhere.
-    most = 0.3 * size.nodes / (community.max() + 1)
-    near = np.minimum(weight, most)
-    ends, near_ends = np.cumsum(weight), np.cumsum(near)
+    weight = rng.pareto(size.exponent, size.nodes)  # beside the one edge that every node has
+    weight = np.minimum(weight * (2 * size.edges / size.nodes - 1) / weight.mean(), size.max_degree)
+    hub = int(weight.argmax())
+    weight[hub] = 0  # it has as many as are published, drawn apart
+    # Another hub has more edges than its community has nodes, too: the rest go elsewhere.
+    near = np.minimum(weight, 0.3 * size.nodes / (community.max() + 1))
+    # Edges between communities meet the same class now and then, too.
+    inside = (size.homophily - 1 / size.classes) / (1 - 1 / size.classes)
+    near_ends, far_ends = np.cumsum(near), np.cumsum(weight - inside * near)
     first = np.searchsorted(community[order], np.arange(community.max() + 2))
     start, stop = (np.concatenate([[0.0], near_ends])[bounds] for bounds in (first[:-1], first[1:]))
-    # Edges between communities meet the same class now and then, too.
-    inside = (size.homophily - 1 / size.classes) / (1 - 1 / size.classes) * near / weight
 
-    found = np.empty(0, dtype=np.int64)
-    while len(found) < size.edges:
-        keys = [found]
-        missing = size.edges - len(found)
-        for begun in range(0, round(1.02 * missing) + 100, _DRAWN_AT_ONCE):
-            count = min(_DRAWN_AT_ONCE, round(1.02 * missing) + 100 - begun)
-            place = np.minimum(np.searchsorted(ends, np.sort(rng.random(count) * ends[-1])), size.nodes - 1)
-            at_home = rng.random(count) < inside[place]
-            a, home, u = order[place], community[order[place]], rng.random(count)
-            near_place = np.searchsorted(near_ends, start[home] + u * (stop[home] - start[home]))
-            far_place = np.searchsorted(ends, np.sort(rng.random(count)) * ends[-1])
-            rng.shuffle(far_place)
-            b = order[np.minimum(np.where(at_home, near_place, far_place), size.nodes - 1)]
-            key = np.minimum(a, b) * np.int64(size.nodes) + np.maximum(a, b)
-            keys.append(key[a != b])
-        found = np.concatenate(keys)
-        found.sort()  # not np.unique, whose hash table is many times slower on so many numbers
-        found = found[np.append(True, found[1:] != found[:-1])]
-    surplus = rng.choice(len(found), len(found) - size.edges, replace=False)
-    return np.delete(found, surplus)
+    def somewhere(ends: np.ndarray, count: int) -> np.ndarray:
+        return np.minimum(np.searchsorted(ends, np.sort(rng.random(count)) * ends[-1]), size.nodes - 1)
+
+    def at_home(place: np.ndarray) -> np.ndarray:
+        home, u = community[order[place]], rng.random(len(place))
+        return np.minimum(np.searchsorted(near_ends, start[home] + u * (stop[home] - start[home])), size.nodes - 1)
+
+    def keys(place: np.ndarray, other: np.ndarray) -> np.ndarray:
+        one, two = order[place], order[other]
+        key: np.ndarray = np.minimum(one, two) * np.int64(size.nodes) + np.maximum(one, two)
+        return key[one != two]
+
+    every = np.arange(size.nodes)
+    someone = at_home(every)
+    friends = rng.choice(size.nodes - 1, min(size.max_degree, size.nodes) - 1, replace=False)
+    kept = _distinct(
+        [
+            keys(every, np.where(someone == every, (every + 1) % size.nodes, someone)),
+            keys(np.full(len(friends), hub), friends + (friends >= hub)),
+        ]
+    )
+    found = kept
+    # Those inside come first, as many as there are to be; small communities may have no room for all of them.
+    for ends, until, rounds in (
+        (near_ends, round(inside * size.edges) + len(friends), 20),
+        (far_ends, size.edges, 10**6),
+    ):
+        while len(found) < until and rounds:
+            drawn, count = [found], round(1.02 * (until - len(found))) + 100
+            for begun in range(0, count, _DRAWN_AT_ONCE):
+                place = somewhere(ends, min(_DRAWN_AT_ONCE, count - begun))
+                other = at_home(place) if ends is near_ends else rng.permutation(somewhere(ends, len(place)))
+                drawn.append(keys(place, other))
+            found, rounds = _distinct(drawn), rounds - 1
+    extra = len(found) - size.edges
+    surplus = rng.choice(len(found), min(len(found), 2 * extra + 100), replace=False)
+    return np.delete(found, surplus[~np.isin(found[surplus], kept)][:extra])
+
+
+def _distinct(keys: list[np.ndarray]) -> np.ndarray:
+    """All of them once, sorted; not by np.unique, whose hash table is many times slower on so many numbers."""
+    found = np.concatenate(keys)
+    found.sort()
+    return found[np.append(True, found[1:] != found[:-1])]
 
 
 def _adjacency(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:

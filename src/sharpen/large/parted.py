@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,15 @@ from torch import Tensor
 from sharpen.graph import Graph
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.partition import metis
-from sharpen.large.stored import StoredGraph, as_tensor, check_rows, load_array, save_array, writing_beside
+from sharpen.large.stored import (
+    StoredGraph,
+    as_tensor,
+    check_rows,
+    load_array,
+    save_array,
+    writing_beside,
+    writing_whole,
+)
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
 CHUNK_ENTRIES = 2**22
@@ -140,15 +146,11 @@ class PartedGraph:
 
     def _propagate(self, gather: str, dtype: torch.dtype) -> Any:
         cpu = torch.device("cpu")
+        numbers = np.dtype(str(dtype).removeprefix("torch."))
+        place = None if self.folder is None else self.folder / f"{gather}-{numbers}"
         if sp.issparse(self.x):
-            products: list[Any] = []
-            x: Any = self.x
-            for chunk in self.chunks():
-                s = self.rows(chunk, gather, cpu, torch.float64)
-                parts: Any = (s.value.numpy(), s.col.numpy(), s.rowptr.numpy())
-                products.append(sp.csr_array(parts, shape=(s.num_rows, s.num_cols)) @ x)
-            return sp.csr_array(sp.vstack(products, format="csr"))
-        path = None if self.folder is None else self.folder / f"{gather}-{str(dtype).removeprefix('torch.')}.npy"
+            return self._propagate_sparse(gather, numbers, place)
+        path = None if place is None else place.with_name(f"{place.name}.npy")
         if path is not None and path.exists():
             return load_array(path)
 
@@ -157,7 +159,6 @@ class PartedGraph:
             for chunk in self.chunks():
                 spmm_into(torch.from_numpy(out[None, chunk]), self.rows(chunk, gather, cpu, dtype), features)
 
-        numbers = np.dtype(str(dtype).removeprefix("torch."))
         if path is not None:
             with writing_beside(path.parent):
                 save_array(path, self.x.shape, numbers, fill)
@@ -165,6 +166,23 @@ class PartedGraph:
         out = np.empty(self.x.shape, numbers)
         fill(out)
         return out
+
+    def _propagate_sparse(self, gather: str, numbers: np.dtype[Any], place: Path | None) -> Any:
+        if place is None:
+            return self._gather_sparse(gather, numbers)
+        if not place.exists():
+            with writing_beside(place.parent), writing_whole(place) as made:
+                _write_sparse(made, "", self._gather_sparse(gather, numbers))
+        return _read_sparse(place, "", self.x.shape)
+
+    def _gather_sparse(self, gather: str, numbers: np.dtype[Any]) -> Any:
+        products: list[Any] = []
+        x: Any = self.x
+        for chunk in self.chunks():
+            s = self.rows(chunk, gather, torch.device("cpu"), torch.float64)
+            parts: Any = (s.value.numpy(), s.col.numpy(), s.rowptr.numpy())
+            products.append((sp.csr_array(parts, shape=(s.num_rows, s.num_cols)) @ x).astype(numbers))
+        return sp.csr_array(sp.vstack(products, format="csr"))
 
 
 def _room(device: torch.device) -> float:
@@ -180,6 +198,17 @@ def _dense_on(rows: Any, device: torch.device, dtype: torch.dtype) -> Tensor:
         some = np.array(rows[run]) if isinstance(rows, np.ndarray) else rows[run].toarray()
         out[run] = torch.from_numpy(some).to(device, dtype)
     return out
+
+
+def _write_sparse(folder: Path, prefix: str, matrix: Any) -> None:
+    for name in ("indptr", "indices", "data"):
+        np.save(folder / f"{prefix}{name}.npy", getattr(matrix, name))
+
+
+def _read_sparse(folder: Path, prefix: str, shape: tuple[int, int]) -> Any:
+    """A matrix over arrays that are mapped."""
+    parts: Any = tuple(load_array(folder / f"{prefix}{name}.npy") for name in ("data", "indices", "indptr"))
+    return sp.csr_array(parts, shape=shape)
 
 
 _ARRANGED: WeakKeyDictionary[Graph, dict[int, PartedGraph]] = WeakKeyDictionary()
@@ -265,10 +294,7 @@ def _entries(rowptr: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 def _write(folder: Path, graph: Graph, parts: int) -> None:
-    """Writes under another name first: a folder in its place is whole."""
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".arranging-") as unfinished:
-        made = Path(unfinished, folder.name)
-        made.mkdir()
+    with writing_whole(folder) as made:
         parted = _renumbered(
             graph, parts
         )  # after the folder: METIS takes long, and what cannot be written is known before
@@ -278,8 +304,7 @@ def _write(folder: Path, graph: Graph, parts: int) -> None:
             np.save(made / "weight.npy", parted.weight)
         x, order = parted.x, parted.order
         if sp.issparse(x):
-            for name in ("indptr", "indices", "data"):
-                np.save(made / f"x-{name}.npy", getattr(x, name))
+            _write_sparse(made, "x-", x)
         else:
 
             def fill(out: np.ndarray) -> None:
@@ -288,11 +313,6 @@ def _write(folder: Path, graph: Graph, parts: int) -> None:
 
             save_array(made / "x.npy", x.shape, x.dtype, fill)
         (made / "graph.json").write_text(json.dumps({"features": int(x.shape[1])}), encoding="utf-8")
-        try:
-            os.replace(made, folder)
-        except OSError:
-            if not folder.exists():  # otherwise another process was quicker, with the same result
-                raise
 
 
 def _read(folder: Path) -> PartedGraph:
@@ -301,8 +321,7 @@ def _read(folder: Path) -> PartedGraph:
         x: Any = load_array(folder / "x.npy")
     else:
         features = json.loads((folder / "graph.json").read_text(encoding="utf-8"))["features"]
-        parts: Any = tuple(load_array(folder / f"x-{name}.npy") for name in ("data", "indices", "indptr"))
-        x = sp.csr_array(parts, shape=(len(arrays["order"]), features))
+        x = _read_sparse(folder, "x-", (len(arrays["order"]), features))
     weight = load_array(folder / "weight.npy") if (folder / "weight.npy").exists() else None
     check_rows(folder, arrays["rowptr"], arrays["col"])
     return PartedGraph(arrays["rowptr"], arrays["col"], x, arrays["order"], arrays["offsets"], folder, weight)

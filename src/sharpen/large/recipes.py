@@ -16,7 +16,7 @@ from sharpen.datasets import Dataset, Splits, load_dataset
 from sharpen.datasets.download import cache_folder, data_folders
 from sharpen.errors import InputError
 from sharpen.large.generated import generate
-from sharpen.large.stored import open_graph, store_graph
+from sharpen.large.stored import is_free, open_graph, store_graph
 from sharpen.paper import setting
 from sharpen.splits import load_split, save_split
 from sharpen.trial import Trial
@@ -95,7 +95,7 @@ def stored_dataset(name: str, root: str | os.PathLike[str] | None = None) -> Dat
     """A dataset whose graph is mapped from disk: from the cache, or loaded and stored there, once for each folder of data."""
     source = hashlib.sha256(str(data_folders(root)[0].resolve()).encode()).hexdigest()[:12]
     folder = cache_folder() / "stored" / f"{name}-{source}"
-    if not folder.exists():
+    if is_free(folder):
         loaded = load_dataset(name, root)
         _split_file(folder).parent.mkdir(parents=True, exist_ok=True)
         save_split(loaded.splits["given-0"], _split_file(folder))

@@ -6,18 +6,20 @@
     x.npy                 features, float32; or x-indptr.npy, x-indices.npy, x-data.npy where they are sparse
     y.npy                 classes, int64, −1 for unknown
     weight.npy            of each entry of the adjacency, float64; where edges have weights
-    graph.json            name, class names, number of features; what it was made from, where that is known
-    clusters-64/          the same in the order of 64 parts, once training has asked for it
+    graph.json            name, class names, number of features, a hash of the other files but y; what it was made from, where known
+    clusters-64/          the same in the order of 64 parts, once training has asked for it; and features gathered over the graph
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +35,32 @@ from sharpen.graph import Adjacency, Graph
 
 # Entries of an array on disk that are checked together.
 _CHECKED_AT_ONCE = 2**22
+# Bytes of a file that are hashed together.
+_HASHED_AT_ONCE = 2**22
+
+
+class CompressedGraph(Graph):
+    """A graph that is its adjacency: its edges, in both directions and without self-loops, are listed when they are asked for."""
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
+        col = self.adjacency.col.long()
+        return torch.stack([row, col])[:, row != col]
+
+    @cached_property
+    def edge_weight(self) -> Tensor | None:
+        """The weights of the edges, [E], if they have any."""
+        if self.adjacency.weight is None:
+            return None
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
+        return self.adjacency.weight[row != self.adjacency.col]
+
+    @property
+    def num_edges(self) -> int:
+        """The number of edges, each direction counted."""
+        return self.edge_index.shape[1] if "edge_index" in vars(self) else self.adjacency.nnz - self.num_nodes
 
 
 @dataclass
@@ -49,11 +77,11 @@ class _Replaceable:
     name: str
 
 
-class StoredGraph(Graph):
+class StoredGraph(CompressedGraph):
     """A graph whose arrays lie on disk. Its edges are those of its adjacency, in both directions, without self-loops.
 
     With :func:`dataclasses.replace` a copy gets labels, class names or a name of its own, in memory; features and edges stay
-    where they are.
+    where they are. Pickled, it takes its arrays along, and is in memory wherever there is no such folder to write to.
 
     Args:
         folder: Where it lies.
@@ -114,28 +142,64 @@ class StoredGraph(Graph):
             object.__setattr__(self, field, value)
 
     @cached_property
-    def edge_index(self) -> Tensor:
-        """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        col = self.adjacency.col.long()
-        return torch.stack([row, col])[:, row != col]
-
-    @cached_property
-    def edge_weight(self) -> Tensor | None:
-        """The weights of the edges, [E], if they have any."""
-        if self.adjacency.weight is None:
-            return None
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        return self.adjacency.weight[row != self.adjacency.col]
+    def content(self) -> str:
+        """SHA-256 of the adjacency and the features in the folder; where it was not kept with them, all files are read for it."""
+        about = json.loads((self.folder / "graph.json").read_text(encoding="utf-8"))
+        if "content" not in about:
+            about["content"] = _content(self.folder, self.num_features)
+            with suppress(OSError):  # a folder that nobody may write to is read by each process that asks
+                _write_about(self.folder, about)
+        return str(about["content"])
 
     @property
-    def num_edges(self) -> int:
-        """The number of edges, each direction counted."""
-        return self.adjacency.nnz - self.num_nodes
+    def identity(self) -> str:
+        """SHA-256 of the content, the labels and the class names: what the fingerprint is, without reading all features again."""
+        labels: Any = self.y.numpy()
+        digest = hashlib.sha256(json.dumps([self.content, *self.class_names]).encode())
+        digest.update(labels)
+        return digest.hexdigest()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        a = self.adjacency
+        return _arrived, (
+            self.folder,
+            self.content,
+            self.x,
+            a.rowptr,
+            a.col,
+            a.weight,
+            self.y,
+            self.class_names,
+            self.name,
+        )
+
+
+def _arrived(
+    folder: Path,
+    content: str,
+    x: Tensor,
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor | None,
+    y: Tensor,
+    class_names: tuple[str, ...],
+    name: str,
+) -> Graph:
+    """A stored graph that was pickled, perhaps on another machine: mapped if its folder is here too, and as good as there."""
+    try:
+        here = StoredGraph(folder, y, class_names, name)
+        if os.access(folder, os.W_OK | os.X_OK) and here.content == content:
+            return here
+    except (InputError, OSError):
+        pass
+    graph = CompressedGraph.__new__(CompressedGraph)
+    adjacency = Adjacency(rowptr, col, num_nodes=len(y), weight=weight)
+    vars(graph).update(x=x, y=y, class_names=class_names, name=name, adjacency=adjacency)
+    return graph
 
 
 def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
-    """Writes a graph to a new folder and opens it there.
+    """Writes a graph to a new folder, or an empty one, and opens it there.
 
     >>> place = Path(tempfile.mkdtemp()) / "path"
     >>> stored = store_graph(Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1], name="path"), place)
@@ -177,22 +241,36 @@ def write_stored(
     What it was made from, ``origin``, is kept beside them.
     """
     where = Path(folder)
-    if where.exists():
+    if not is_free(where):
         raise InputError(f"{where} exists already; give a new folder")
     where.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=where.parent, prefix=".storing-") as unfinished:
-        made = Path(unfinished, where.name)
-        made.mkdir()
-        for key, array in arrays.items():
-            np.save(made / f"{key}.npy", array)
-        if x_file is not None:
-            os.replace(x_file, made / "x.npy")
-        about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
-        if origin is not None:
-            about["origin"] = dict(origin)
-        (made / "graph.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
-        os.replace(made, where)
+    about: dict[str, Any] = {"name": name, "class_names": list(class_names), "features": int(features)}
+    if origin is not None:
+        about["origin"] = dict(origin)
+    try:
+        with writing_whole(where) as made:
+            for key, array in arrays.items():
+                np.save(made / f"{key}.npy", array)
+            if x_file is not None:
+                os.replace(x_file, made / "x.npy")
+            about["content"] = _content(made, features)
+            _write_about(made, about)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        raise InputError(f"{where} cannot be replaced ({error.strerror}); give a new folder inside of it") from error
+    if not _holds(where, about, arrays["y"]):
+        raise InputError(f"another process has put something else at {where} meanwhile; give a new folder")
     return StoredGraph(where)
+
+
+def _holds(folder: Path, about: Mapping[str, Any], y: np.ndarray) -> bool:
+    """Whether a stored graph is there, and is this one."""
+    try:
+        found = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
+        return bool(found == about and np.array_equal(load_array(folder / "y.npy"), y))
+    except (OSError, ValueError):
+        return False
 
 
 def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
@@ -237,6 +315,30 @@ def as_tensor(array: np.ndarray) -> Tensor:
 
 def _tensor(path: Path) -> Tensor:
     return as_tensor(load_array(path))
+
+
+def _content(folder: Path, features: int) -> str:
+    """The hash of all arrays of a stored graph but its labels, read in blocks."""
+    digest = hashlib.sha256(str(int(features)).encode())
+    for key in ("rowptr", "col", "weight", "x", "x-indptr", "x-indices", "x-data"):
+        path = folder / f"{key}.npy"
+        if path.exists():
+            array: Any = load_array(path)
+            digest.update(f"{key} {array.dtype.str} {array.shape} {np.isfortran(array)}".encode())
+            with path.open("rb") as file:
+                file.seek(array.offset)  # what stands before it is the version's of NumPy
+                while block := file.read(_HASHED_AT_ONCE):
+                    digest.update(block)
+    return digest.hexdigest()
+
+
+def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
+    unfinished = folder / f".graph.json-{os.getpid()}"
+    try:
+        unfinished.write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+        os.replace(unfinished, folder / "graph.json")
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:
@@ -293,3 +395,34 @@ def save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: C
     except BaseException:
         name.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def writing_whole(folder: Path) -> Iterator[Path]:
+    """A folder to write to that comes to its place whole or not at all; where another process was quicker, its folder stays.
+
+    >>> place = Path(tempfile.mkdtemp(), "whole")
+    >>> with writing_whole(place) as made:
+    ...     size = (made / "size").write_text("3")
+    >>> [path.name for path in place.iterdir()]
+    ['size']
+    """
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".writing-") as unfinished:
+        made = Path(unfinished, folder.name)
+        made.mkdir()
+        yield made
+        try:
+            os.replace(made, folder)
+        except OSError:
+            if is_free(folder):
+                raise
+
+
+def is_free(folder: Path) -> bool:
+    """Whether nothing is there, or an empty folder.
+
+    >>> place = Path(tempfile.mkdtemp())
+    >>> is_free(place), is_free(place / "new"), is_free(place.parent)
+    (True, True, False)
+    """
+    return not any(folder.iterdir()) if folder.is_dir() else not folder.exists()
