@@ -1,9 +1,12 @@
 """Stand-ins for PyG's loader of neighbours, whose samplers are compiled and may not be installed."""
 
 import torch
+import torch_geometric.typing as has
 from torch_geometric.data import Data
 
 from sharpen.large.parted import PartedGraph
+
+COMPILED = has.WITH_PYG_LIB or has.WITH_TORCH_SPARSE
 
 
 class EveryNeighbor:

@@ -16,7 +16,7 @@ from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
 from sharpen.objective import SharpeningLoss
-from tests.large.neighbors import EveryNeighbor, OneNeighbor
+from tests.large.neighbors import COMPILED, EveryNeighbor, OneNeighbor
 from tests.large.towns import SPLIT, towns
 
 CPU, DOUBLE = torch.device("cpu"), torch.float64
@@ -128,9 +128,7 @@ def test_an_epoch_meets_every_node_once_and_in_another_order_each_time():
 @pytest.mark.parametrize(("model", "layers"), [("gcn", 2), ("gcn", 3), ("sage", 2), ("gat", 2), ("mlp", 2)])
 def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeypatch):
     """With all neighbours a batch is exact on any graph, so that the estimate is without bias there too."""
-    import torch_geometric.typing as has
-
-    if not (has.WITH_PYG_LIB or has.WITH_TORCH_SPARSE):
+    if not COMPILED:
         monkeypatch.setattr(batches_module, "neighbor_loader", EveryNeighbor)
     graph = towns(roads=True)
     parted = arrange(graph, 1)
@@ -146,11 +144,9 @@ def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeyp
 @pytest.mark.parametrize("loader", ["compiled", "stands in"])
 def test_drawn_neighbors_depend_on_the_batch_alone(loader, monkeypatch):
     """Whoever builds which batches, and whatever else draws: so that the number of processes changes nothing."""
-    import torch_geometric.typing as has
-
     if loader == "stands in":
         monkeypatch.setattr(batches_module, "neighbor_loader", OneNeighbor)
-    elif not (has.WITH_PYG_LIB or has.WITH_TORCH_SPARSE):
+    elif not COMPILED:
         pytest.skip("neither pyg-lib nor torch-sparse is installed")
     batches = NeighborBatches(arrange(towns(roads=True), 1), size=3, fanout=1, hops=1, per_step=2)
     drawn = batches.draw(epoch=2)

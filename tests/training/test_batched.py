@@ -21,7 +21,7 @@ from sharpen.training import batched, memory
 from sharpen.training import trials as training
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
-from tests.large.neighbors import EveryNeighbor
+from tests.large.neighbors import COMPILED, EveryNeighbor
 from tests.training import job
 from tests.training.job import ring_of_towns, trials
 
@@ -331,9 +331,7 @@ def test_seconds_go_on_from_a_checkpoint(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 def test_one_batch_of_all_nodes_with_all_neighbors_is_the_full_batch(model, monkeypatch):
-    import torch_geometric.typing as has
-
-    if not (has.WITH_PYG_LIB or has.WITH_TORCH_SPARSE):
+    if not COMPILED:
         monkeypatch.setattr(batches, "neighbor_loader", EveryNeighbor)
     settings = {"model": model, "layers": 2, "hidden": 8, "norm": "layer", "dropout": 0.0, "epochs": 4, "lam": 0.4}
     (whole,) = run([Trial(**settings)])

@@ -17,7 +17,7 @@ from sharpen.training.device import describe_device, free_memory
 # Of what is free, what training may plan with.
 _SHARE = 0.8
 # A CPU is fastest while one layer's activations of all members stay in its cache.
-_CPU_ACTIVATION_BYTES = 2 * 2**20
+CPU_ACTIVATION_BYTES = 2 * 2**20
 # What a member takes, as fitted to measured peaks: vectors of the hidden width for each node, per layer, per layer of attention,
 # and for all layers together, by device; copies of the weights; numbers for each entry of the adjacency and layer of attention.
 # On an H200, 33 populations (docs/measurements: 11 graphs, 1 to 15 layers of 64 to 512): off by −12 to +35 %. On a CPU, where less
@@ -215,6 +215,6 @@ def members_in_batches(
     training = share * full_batch_bytes(network, graph, dtype, device.type)
     most = int(_SHARE * memory_left(device) / max(2 * (evaluation + weights), training + weights))
     if device.type == "cpu":
-        share = batching.size / (batching.parts or nodes)
-        most = min(most, int(_CPU_ACTIVATION_BYTES / (share * nodes * network.hidden * size)))
+        core = nodes * batching.size / (batching.parts or nodes)
+        most = min(most, int(CPU_ACTIVATION_BYTES / (core * network.hidden * size)))
     return max(1, min(wanted, most))

@@ -87,11 +87,6 @@ class Ranks:
         answer: T = said[0]
         return answer
 
-    def wait(self) -> None:
-        """Until all processes are here."""
-        if dist.is_initialized():
-            dist.barrier()
-
 
 def current_ranks() -> Ranks:
     """Who this process is; alone unless :func:`joined` says otherwise.

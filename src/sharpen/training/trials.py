@@ -36,7 +36,7 @@ from sharpen.training.device import (
     resolve_device,
 )
 from sharpen.training.members import Results
-from sharpen.training.memory import members_in_batches
+from sharpen.training.memory import CPU_ACTIVATION_BYTES, members_in_batches
 from sharpen.training.meta import MetaPopulation
 from sharpen.training.population import Population, Terms
 from sharpen.training.progress import ProgressBar
@@ -44,8 +44,6 @@ from sharpen.training.ranks import current_ranks
 from sharpen.trial import Record, Trial
 
 _ARCHITECTURE = ("model", "layers", "hidden", "norm", "residual", "input_linear")
-# A CPU is fastest while one layer's activations of all members stay in its cache.
-_CPU_ACTIVATION_BYTES = 2 * 2**20
 # Of a GPU's free memory, what a population may plan with; the allocator needs the rest.
 _GPU_SHARE = 0.8
 
@@ -224,20 +222,36 @@ def _train_group(
     finished: Callable[[list[Record]], list[Record]],
 ) -> list[Record]:
     """Trains trials of one architecture, in as few populations as memory allows."""
+
+    def some(batch: list[Trial]) -> list[Record]:
+        return finished(_train_population(network, inputs, dataset, batch, bar, terms))
+
+    def too_large(_: int) -> str:
+        return (
+            f"one {network.model} of {network.layers} layers and width {network.hidden} does not fit in memory on "
+            f"{describe_device(inputs.device)}; take the graph in pieces with --batching clusters, use a smaller width, or "
+            "--device cpu"
+        )
+
+    return _halving(trials, population_size(network, inputs, dataset, trials), some, too_large)
+
+
+def _halving(
+    trials: list[Trial],
+    size: int,
+    train_some: Callable[[list[Trial]], list[Record]],
+    too_large: Callable[[int], str],
+    least: int = 1,
+) -> list[Record]:
+    """Trains so many trials at a time, half as many whenever memory runs out; ``too_large`` says what is wrong with the least."""
     records: list[Record] = []
-    size = population_size(network, inputs, dataset, trials)
     while len(records) < len(trials):
-        batch = trials[len(records) : len(records) + size]
         try:
-            records += finished(_train_population(network, inputs, dataset, batch, bar, terms))
+            records += train_some(trials[len(records) : len(records) + size])
             continue
         except torch.OutOfMemoryError:
-            if size == 1:
-                raise InputError(
-                    f"one {network.model} of {network.layers} layers and width {network.hidden} does not fit in memory "
-                    f"on {describe_device(inputs.device)}; take the graph in pieces with --batching clusters, use a smaller width, "
-                    "or --device cpu"
-                ) from None
+            if size <= least:
+                raise InputError(too_large(size)) from None
         # Outside the handler, so that the failed population is no longer held by the error's traceback.
         size = (size + 1) // 2
         gc.collect()
@@ -250,7 +264,7 @@ def population_size(network: Network, inputs: Inputs, dataset: Dataset, trials: 
     wanted = len(trials)
     if inputs.device.type == "cpu":
         activation = inputs.num_nodes * network.hidden * inputs.dtype.itemsize
-        return max(1, min(wanted, _CPU_ACTIVATION_BYTES // activation))
+        return max(1, min(wanted, CPU_ACTIVATION_BYTES // activation))
     try:
         each = _member_bytes(network, inputs, dataset, trials[0])
     except torch.OutOfMemoryError:
@@ -293,7 +307,6 @@ def _train_batched(
     finished: Callable[[list[Record]], list[Record]],
 ) -> list[Record]:
     """Trains trials of one architecture and one batching, as many at once as memory allows, and can go on where it stopped."""
-    records: list[Record] = []
     batching, dtype = Batching.parse(str(trials[0].batching)), arithmetic_type(precision)
     folder, ranks = None if checkpoints is None else Path(checkpoints), current_ranks()
 
@@ -301,26 +314,19 @@ def _train_batched(
         kept = 0 if folder is None else members_kept(folder, trials)
         return kept or members_in_batches(network, dataset.graph, batching, len(trials), device, dtype)
 
+    def some(batch: list[Trial]) -> list[Record]:
+        return finished(_train_some_batched(network, dataset, batching, batch, device, precision, bar, terms, folder))
+
+    def too_large(size: int) -> str:
+        return (
+            f"batches of {batching.name} with {size} runs at once do not fit in memory on {describe_device(device)}; cut the graph "
+            "finer, with more parts or fewer parts a batch, or use a smaller width"
+        )
+
     size = ranks.decided(members_at_once)
     keep_freed_memory(device)
-    while len(records) < len(trials):
-        some = trials[len(records) : len(records) + size]
-        try:
-            records += finished(
-                _train_some_batched(network, dataset, batching, some, device, precision, bar, terms, folder)
-            )
-            continue
-        except torch.OutOfMemoryError:
-            if size == 1 or ranks.world > 1:  # others are waiting for this process
-                raise InputError(
-                    f"batches of {batching.name} with {size} runs at once do not fit in memory on {describe_device(device)}; cut "
-                    "the graph finer, with more parts or fewer parts a batch, or use a smaller width"
-                ) from None
-        # Outside the handler, so that the failed population is no longer held by the error's traceback.
-        size = (size + 1) // 2
-        gc.collect()
-        torch.cuda.empty_cache()
-    return records
+    # Of several processes none can halve: the others are waiting for it.
+    return _halving(trials, size, some, too_large, least=1 if ranks.world == 1 else size)
 
 
 def _train_some_batched(
