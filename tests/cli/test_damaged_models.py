@@ -73,6 +73,8 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "weights of another type": lambda h, t: t.update({n: t[n].bfloat16() for n in weights(t)}),
     "complex weights": lambda h, t: t.update({n: t[n].cfloat() for n in weights(t)}),
     "temperature 0": lambda h, t: h["fitted"]["jury"].update(temperature=0),
+    "lonely temperature 0": lambda h, t: h["fitted"]["jury"].update(lonely=0),
+    "lonely temperature of text": lambda h, t: h["fitted"]["jury"].update(lonely="cold"),
     "temperature NaN": lambda h, t: h["fitted"]["jury"].update(temperature=float("nan")),
     "temperature of text": lambda h, t: h["fitted"]["without_labels"].update(temperature="hot"),
     "temperature too large": lambda h, t: h["fitted"]["jury"].update(temperature=10**400),

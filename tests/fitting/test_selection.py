@@ -133,33 +133,34 @@ def test_the_verdicts_say_what_helps_and_how_surely() -> None:
 def test_what_does_not_help_is_said_plainly() -> None:
     graph, sharpening = answers({GCN: list(range(20)), MLP: [0], Candidate("mlp", 0.5): [0, 1, 2]}, MLP)
     assert graph.text.startswith(
-        "The graph does not help: the best with it scores -47.5 points beside the best without"
+        "The graph does not help: the best with it scores −47.5 points beside the best without"
     )
     assert not graph.helps
-    opening = "Whether sharpening helps, these labels cannot tell; it is not used: the best with it scores -5.0 points"
+    opening = "Whether sharpening helps, these labels cannot tell: the best with it scores −5.0 points"
     assert sharpening.text.startswith(opening)
+    assert sharpening.text.endswith("What is used, the best by all labels, does without it.")
     assert not sharpening.clear
 
 
 def test_an_unclear_gain_is_called_that() -> None:
     _, sharpening = answers({GCN: [0], SHARP: [], MLP: list(range(20))}, SHARP)
-    assert sharpening.text.startswith(
-        "Whether sharpening helps, these labels cannot tell; it is used: the best with it scores +"
-    )
+    assert sharpening.text.startswith("Whether sharpening helps, these labels cannot tell: the best with it scores +")
+    assert sharpening.text.endswith("What is used, the best by all labels, has it.")
     assert not sharpening.clear
 
 
 def test_equals_and_those_behind_are_not_said_to_win() -> None:
     _, equal = answers({GCN: [0], SHARP: [0], MLP: list(range(20))}, SHARP)
-    assert "cannot tell; it is used: the best with it scores +0.0 points beside the best without, on" in equal.text
+    assert "cannot tell: the best with it scores +0.0 points beside the best without, on" in equal.text
     _, behind = answers({GCN: [0], SHARP: [0, 1], MLP: list(range(20))}, SHARP)
     assert "cannot tell" in behind.text
-    assert "the best with it scores -2.5 points beside the best without" in behind.text
+    assert "the best with it scores −2.5 points beside the best without" in behind.text
 
 
 def test_what_is_used_against_the_labels_is_said() -> None:
     graph, _ = answers({GCN: list(range(20)), MLP: [0], Candidate("mlp", 0.5): [0, 1, 2]}, GCN)
-    assert graph.text.startswith("The graph does not help, and yet what is used has it: ")
+    assert graph.text.startswith("The graph does not help: ")
+    assert graph.text.endswith("What is used, the best by all labels, has it.")
 
 
 def test_an_interval_without_a_choice_is_that_of_the_pairs() -> None:

@@ -50,9 +50,11 @@ def test_the_lines_hold_what_the_summary_holds() -> None:
 
 
 def test_the_expectation_names_its_interval_and_its_labels() -> None:
-    sentence = expectation({"expected": account(0.75)})
+    sentence = expectation({"expected": account(0.75), "unchecked": {}})
     assert "75.0 % (95 % CI 50.0 to 90.0, from 20 labels" in sentence
     assert "balanced 70.0 %, macro-F1 60.0 %" in sentence
+    few = expectation({"expected": account(0.75), "labels": {"a": 20, "b": 2}, "unchecked": {"b": 2}})
+    assert few.endswith("macro-F1 60.0 %; all of it without class b, which has too few labels to check.")
 
 
 def test_without_a_threshold_nothing_is_said_of_abstaining() -> None:

@@ -161,6 +161,7 @@ def fit(
         tell(line)
     graph = to_graph(tables, encoder.transform(tables), classes, unit=encoder.unit)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
+    before = (folder / "summary.json").exists()
     with output_folder(folder):
         classifier.fit(graph)
         probabilities = classifier.predict_proba(graph)
@@ -210,7 +211,7 @@ def fit(
         typer.echo(text)
         return
     print_fit(summary, Console(highlight=False))
-    typer.echo(f"{name}, model.safetensors and summary.json are in {folder}")
+    typer.echo(f"{name}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"To look at it, open {folder / 'page.html'}")
 

@@ -24,7 +24,8 @@ from sharpen.fitting.calibrated import (
 )
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.folds import all_labels, deal
+from sharpen.fitting.folds import all_labels, deal, unchecked_classes
+from sharpen.fitting.lonely import Lonely, judge_lonely, lonely_nodes
 from sharpen.fitting.members import Backbone, Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
@@ -56,10 +57,12 @@ class Jury:
     Args:
         voters: By candidate, the best first.
         temperature: Of the mean of their probabilities.
+        lonely: The same for nodes without an edge; None where it makes no difference.
     """
 
     voters: list[Voters]
     temperature: float
+    lonely: float | None = None
 
     @property
     def spreads(self) -> bool:
@@ -72,7 +75,11 @@ class Jury:
         for vote in votes(self.voters, graph, known, num_classes, backbone):
             total += vote
             count += 1
-        return sharpen_by(total / count, self.temperature)
+        probabilities = sharpen_by(total / count, self.temperature)
+        if self.lonely is not None:
+            nodes = lonely_nodes(graph)
+            probabilities[nodes] = sharpen_by(total[nodes] / count, self.lonely)
+        return probabilities
 
 
 @dataclass(frozen=True)
@@ -202,12 +209,15 @@ def conclude(
             report["notes"].append(
                 "the one run on all labels diverged, so the runs on four fifths of them vote together"
             )
-    jury = _jury(evidence, chosen, final, graph, y, backbone)
+    lonely = judge_lonely(evidence, chosen, graph, backbone) if graph.num_edges and chosen[0].uses_graph else None
+    jury = _jury(evidence, chosen, final, graph, y, backbone, lonely)
     report["temperature"] = jury.temperature
+    report["lonely"] = _account_of_lonely(graph, lonely)
+    report["notes"] += _note_of_lonely(report["lonely"])
     without_labels = None
     if jury.spreads:
         alone = [candidate.rough for candidate in chosen]
-        without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone)
+        without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone, lonely)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
         which: [own.traces for own in evidence.members.get(candidate.rough, []) if own.ok and own.traces]
@@ -225,21 +235,23 @@ def _jury(
     graph: Graph,
     known: np.ndarray,
     backbone: Backbone,
+    lonely: Lonely | None,
 ) -> Jury:
     """The voters of the chosen candidates: all members of theirs, or the final one."""
+    alone_at = None if lonely is None else lonely.temperature
     folds = [Voters(c, evidence.weights(c).tolist(), [own.weights for own in evidence.members[c]]) for c in chosen]
     places = [place for c in chosen for place in _places_in_round([own.round_number for own in evidence.members[c]])]
     temperature = fit_mean_temperature(evidence, chosen)
     if final is None and max(places) == 0:
-        return Jury(folds, temperature)
+        return Jury(folds, temperature, alone_at)
     nodes = _some_unlabeled(graph)
     said = [vote[nodes] for vote in votes(folds, graph, known, graph.num_classes, backbone)]
     confidence = _confidence_of_folds(said, places, temperature)
     if final is None:
-        return Jury(folds, temperature_for_confidence(np.mean(said, axis=0), confidence))
+        return Jury(folds, temperature_for_confidence(np.mean(said, axis=0), confidence), alone_at)
     alone = [Voters(chosen[0], folds[0].counts, [final.weights])]
     vote = next(votes(alone, graph, known, graph.num_classes, backbone))
-    return Jury(alone, temperature_for_confidence(vote[nodes], confidence))
+    return Jury(alone, temperature_for_confidence(vote[nodes], confidence), alone_at)
 
 
 def _places_in_round(rounds: Sequence[int]) -> list[int]:
@@ -316,10 +328,30 @@ def _report(
             for c, own in evidence.members.items()
         ],
         "labels": dict(zip(graph.class_names, count, strict=True)),
+        "unchecked": unchecked_classes(count, graph.class_names),
         "runs": sum(not member.candidate.spread for member in found.members),
         "rounds": found.rounds,
         "seconds": round(found.seconds, 2),
     }
+
+
+def _account_of_lonely(graph: Graph, lonely: Lonely | None) -> dict[str, Any] | None:
+    """How many nodes have no edge, and how well they should be predicted; None where the edges are not used."""
+    if lonely is None:
+        return None
+    nodes, labeled = lonely_nodes(graph), graph.y.numpy() >= 0
+    return {"unlabeled": int((nodes & ~labeled).sum()), "labeled": int((nodes & labeled).sum()), **asdict(lonely)}
+
+
+def _note_of_lonely(account: dict[str, Any] | None) -> list[str]:
+    if account is None or not account["unlabeled"]:
+        return []
+    many = account["unlabeled"] > 1
+    return [
+        f"{account['unlabeled']:,} unlabeled node{'s have' if many else ' has'} no edge, and the accuracy above is not "
+        f"{'theirs' if many else 'its own'}: of labeled nodes whose edges were taken away "
+        f"{100 * account['accuracy']:.1f} % are got right, and probabilities are made as modest as that"
+    ]
 
 
 def _account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:

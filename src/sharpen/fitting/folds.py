@@ -26,7 +26,7 @@ def check_labels(y: np.ndarray, class_names: Sequence[str]) -> list[str]:
     """Refuses labels that cannot be validated, and notes classes that cannot.
 
     >>> check_labels(np.array([0, 0, 0, 1, 1, 1, 2, -1]), ["a", "b", "c"])
-    ["class 'c' has 1 labeled node: it is learnt from, but too few to validate; 3 would do"]
+    ["class 'c' has 1 labeled node: it is learnt from, but too few to check, so that no score here says anything about it; 3 ..."]
     """
     count = np.bincount(y[y >= 0], minlength=len(class_names))
     total, present = int(count.sum()), int((count > 0).sum())
@@ -48,10 +48,19 @@ def check_labels(y: np.ndarray, class_names: Sequence[str]) -> list[str]:
             f"give at least {FEWEST} labeled nodes in each of two classes"
         )
     return [
-        f"class {name!r} has {c} labeled node{'s' * (c > 1)}: it is learnt from, but too few to validate; {FEWEST} would do"
-        for name, c in zip(class_names, count.tolist(), strict=True)
-        if 0 < c < FEWEST
+        f"class {name!r} has {c} labeled node{'s' * (c > 1)}: it is learnt from, but too few to check, so that no score here says "
+        f"anything about it; {FEWEST} would do"
+        for name, c in unchecked_classes(count.tolist(), class_names).items()
     ]
+
+
+def unchecked_classes(count: Sequence[int], class_names: Sequence[str]) -> dict[str, int]:
+    """The classes with labels, but too few to hold any of them out: how many, by name.
+
+    >>> unchecked_classes([20, 2, 0], ["a", "b", "c"])
+    {'b': 2}
+    """
+    return {name: c for name, c in zip(class_names, count, strict=True) if 0 < c < FEWEST}
 
 
 def deal(y: np.ndarray, seed: int) -> list[np.ndarray]:

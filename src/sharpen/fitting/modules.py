@@ -145,8 +145,11 @@ class _Edges:
 def _call(module: nn.Module, x: Tensor, edges: _Edges, num_classes: int) -> Tensor:
     takes = inspect.signature(module.forward).parameters
     more: dict[str, Tensor] = {}
-    if edges.weight is not None and "edge_weight" in takes:
-        more["edge_weight"] = edges.weight
+    if "edge_weight" in takes:
+        if edges.weight is not None:
+            more["edge_weight"] = edges.weight
+        elif takes["edge_weight"].default is inspect.Parameter.empty:
+            more["edge_weight"] = x.new_ones(edges.index.shape[1])
     # PyG's graph transformers insist on knowing which graph a node belongs to: here there is one.
     if "batch" in takes and takes["batch"].default is inspect.Parameter.empty:
         more["batch"] = x.new_zeros(len(x), dtype=torch.long)

@@ -19,7 +19,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-4"
+FORMAT = "sharpen-5"
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -144,8 +144,9 @@ def _check(fitted: Fitted) -> None:
 
 
 def _check_jury(jury: Jury) -> None:
-    if not jury.voters or not (math.isfinite(jury.temperature) and jury.temperature > 0):
-        raise ValueError(f"{len(jury.voters)} candidates vote at temperature {jury.temperature}")
+    for temperature in (jury.temperature, 1.0 if jury.lonely is None else jury.lonely):
+        if not jury.voters or not (math.isfinite(temperature) and temperature > 0):
+            raise ValueError(f"{len(jury.voters)} candidates vote at temperature {temperature}")
     for group in jury.voters:
         candidate = group.candidate
         numbers = all(isinstance(value, int | float) for value in (candidate.lam, candidate.balance))
@@ -176,7 +177,7 @@ def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[s
         asdict(group.candidate) | {"counts": group.counts, "weights": place[id(group.weights[0])]}
         for group in jury.voters
     ]
-    return {"voters": voters, "temperature": jury.temperature}
+    return {"voters": voters, "temperature": jury.temperature, "lonely": jury.lonely}
 
 
 def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Jury:
@@ -184,4 +185,5 @@ def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndar
     for group in description["voters"]:
         candidate = Candidate(group["model"], group["lam"], group["balance"], group["spread"])
         voters.append(Voters(candidate, [float(count) for count in group["counts"]], weights[group["weights"]]))
-    return Jury(voters, float(description["temperature"]))
+    lonely = description["lonely"]
+    return Jury(voters, float(description["temperature"]), None if lonely is None else float(lonely))

@@ -146,15 +146,20 @@ def _answer(question: str, difference: PairedDifference, groups: list[dict[str, 
     if difference.t_interval is not None:
         low, high = difference.t_interval
         clear = low > 0 or high < 0
-        interval = f", 95 % CI [{low:+.1f}, {high:+.1f}]"
+        interval = f", 95 % CI [{_signed(low)}, {_signed(high)}]"
+    closing = ""
     if clear:
         opening = f"{subject} {'helps' if gain > 0 else 'does not help'}".capitalize()
-        if helps != (gain > 0):
-            opening += f", and yet what is used {'has' if helps else 'does without'} it"
     else:
-        opening = f"Whether {subject} helps, these labels cannot tell; it is {'used' if helps else 'not used'}"
+        opening = f"Whether {subject} helps, these labels cannot tell"
+    if not clear or helps != (gain > 0):
+        closing = f" What is used, the best by all labels, {'has' if helps else 'does without'} it."
     text = (
-        f"{opening}: the best with it scores {gain:+.1f} points beside the best without{interval}, on {difference.n} held-out "
-        "labels that had no part in choosing the two."
+        f"{opening}: the best with it scores {_signed(gain)} points beside the best without{interval}, on {difference.n} held-out "
+        f"labels that had no part in choosing the two.{closing}"
     )
     return Verdict(question, helps, clear, text, difference, groups)
+
+
+def _signed(points: float) -> str:
+    return f"{points:+.1f}".replace("-", "−")

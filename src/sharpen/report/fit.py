@@ -20,9 +20,11 @@ def expectation(report: Mapping[str, Any]) -> str:
     """How often predictions should be right, in one sentence.
 
     >>> scores = {"accuracy": 0.84, "balanced_accuracy": 0.8, "macro_f1": 0.81}
-    >>> expectation({"expected": {"nodes": 50, "accuracy_interval": [0.71, 0.92], "after": scores}})
-    'Expected accuracy on nodes like the labeled ones: 84.0 % (95 % CI 71.0 to 92.0, from 50 labels that had no part in it);
-    balanced 80.0 %, macro-F1 81.0 %.'
+    >>> report = {"expected": {"nodes": 50, "accuracy_interval": [0.71, 0.92], "after": scores}}
+    >>> report |= {"labels": {"a": 30, "b": 20, "c": 2}, "unchecked": {"c": 2}}
+    >>> expectation(report)
+    'Expected accuracy on nodes like the labeled ones: 84.0 % (95 % CI 71.0 to 92.0, from 50 of 52 labels that had no part in it);
+    balanced 80.0 %, macro-F1 81.0 %; all of it without class c, which has too few labels to check.'
     """
     expected = report["expected"]
     low, high = expected["accuracy_interval"]
@@ -30,8 +32,23 @@ def expectation(report: Mapping[str, Any]) -> str:
     return (
         f"Expected accuracy on nodes like the labeled ones: {_percent(after['accuracy'])} % "
         f"(95 % CI {_percent(low)} to {_percent(high)}, from {judged_labels(report)} that had no part in it); "
-        f"balanced {_percent(after['balanced_accuracy'])} %, macro-F1 {_percent(after['macro_f1'])} %."
+        f"balanced {_percent(after['balanced_accuracy'])} %, macro-F1 {_percent(after['macro_f1'])} %{left_out(report)}."
     )
+
+
+def left_out(report: Mapping[str, Any]) -> str:
+    """Half a sentence about the classes that the scores of a fit leave out, or nothing.
+
+    >>> left_out({"unchecked": {"b": 2, "c": 1}}), left_out({"unchecked": {}})
+    ('; all of it without classes b and c, which have too few labels to check', '')
+    """
+    names = list(report["unchecked"])
+    if not names:
+        return ""
+    few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+    listed = few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]}"
+    which = f"class {listed}, which has" if len(names) == 1 else f"classes {listed}, which have"
+    return f"; all of it without {which} too few labels to check"
 
 
 def judged_labels(report: Mapping[str, Any]) -> str:
@@ -93,7 +110,7 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
         console.print(line, markup=False, highlight=False)
     console.print(table)
     for line in rest[len(summary["verdicts"]) + 1 + len(accounts) :]:
-        console.print(line, style="dim", markup=False, highlight=False)
+        console.print(line, style="dim" if line == _LEGEND else "", markup=False, highlight=False)
 
 
 def _row(name: str, account: Mapping[str, Any]) -> str:

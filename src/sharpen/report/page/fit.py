@@ -9,7 +9,7 @@ import numpy as np
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
-from sharpen.report.fit import judged_labels
+from sharpen.report.fit import judged_labels, left_out
 from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
@@ -49,12 +49,12 @@ def fit_page(
     >>> size = {"nodes": 3, "edges": 2, "features": 3, "labeled": 2, "fingerprint": "f0"}
     >>> summary = {"expected": expected, "chosen": [best], "candidates": [best], "verdicts": [], "notes": [], "abstain": None}
     >>> summary |= {"coverage": [{"threshold": 0.0, "coverage": 1.0, "accuracy": 0.75}], "graph": size, "labels": {"a": 1, "b": 1}}
-    >>> summary |= {"columns": [], "metric": "accuracy", "settings": {"q": 2.0}, "seed": 0, "rounds": 1, "runs": 5}
+    >>> summary |= {"unchecked": {}, "columns": [], "metric": "accuracy", "settings": {"q": 2.0}, "seed": 0, "rounds": 1, "runs": 5}
     >>> summary |= {"seconds": 1.0, "total_seconds": 1.0, "command": "sharpen fit nodes.csv"}
     >>> graph = Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1], class_names=["a", "b"])
     >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     >>> fit_page(summary, graph, ["x", "y", "z"], p, name="nodes.csv", curves={}, versions={}).headline
-    'About 75 % of the predictions for nodes like the labeled ones should be right (95 % CI 30 to 95 %, from 4 labels ...'
+    'About 75 % of the predictions for nodes like the labeled ones should be right (95 % CI 30.0 to 95.0 %, from 4 ...'
     """
     best = summary["chosen"][0]
     held_out = "Labels that had no part in the predictions: not in training, nor in any choice."
@@ -101,7 +101,8 @@ def fit_page(
     return Page(
         kind=f"sharpen fit · {name}",
         headline=f"About {100 * expected['after']['accuracy']:.0f} % of the predictions for nodes like the labeled ones should be "
-        f"right (95 % CI {100 * low:.0f} to {100 * high:.0f} %, from {judged_labels(summary)} that had no part in them).",
+        f"right (95 % CI {100 * low:.1f} to {100 * high:.1f} %, from {judged_labels(summary)} that had no part in "
+        f"them{left_out(summary)}).",
         below=[*(answer["text"] for answer in summary["verdicts"]), *(f"Note: {note}." for note in summary["notes"])],
         tiles=_tiles(summary),
         sections=sections,
@@ -111,9 +112,11 @@ def fit_page(
 
 def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     expected, size = summary["expected"]["after"], summary["graph"]
+    given, few = sum(count > 0 for count in summary["labels"].values()), len(summary["unchecked"])
+    counted = f"{given - few} of {given} classes, which count" if few else "every class counts"
     return [
         (f"{100 * expected['accuracy']:.1f} %", "expected accuracy"),
-        (f"{100 * expected['balanced_accuracy']:.1f} %", "balanced: every class counts the same"),
+        (f"{100 * expected['balanced_accuracy']:.1f} %", f"balanced: {counted} the same"),
         (f"{expected['ece']:.3f}", "calibration error"),
         (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"),
         (str(summary["runs"]), f"training runs, {summary['seconds']:.0f} s"),

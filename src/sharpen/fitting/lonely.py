@@ -1,0 +1,87 @@
+"""How sure to be of nodes without an edge.
+
+A model that listens to neighbours is calibrated on labeled nodes, most of which have some. Of a node that has none it says what
+its own features alone suggest, in the same sure voice, and is more often wrong. So the same members are asked about the labeled
+nodes they never met once more, with all edges taken away, and the temperature of least log-loss there is that of lonely nodes.
+
+That errs in one direction that is known: where features were made from the structure, those of the labeled nodes still tell of
+the edges that were taken away, and lonely nodes are predicted worse than this says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import softmax
+
+from sharpen.evaluation.calibration import fit_temperature
+from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.evidence import Evidence
+from sharpen.fitting.members import Backbone, Listener
+from sharpen.graph import Graph
+
+
+@dataclass(frozen=True)
+class Lonely:
+    """What is known about predictions for nodes without an edge.
+
+    Args:
+        temperature: Of the mean of all votes.
+        accuracy: How often it is right about labeled nodes without their edges.
+        labels: How many of these there are.
+    """
+
+    temperature: float
+    accuracy: float
+    labels: int
+
+
+def lonely_nodes(graph: Graph) -> np.ndarray:
+    """Which nodes no message reaches but their own.
+
+    >>> lonely_nodes(Graph(x=np.eye(4), edge_index=[[0, 2], [1, 2]])).tolist()
+    [False, False, True, True]
+    """
+    return np.asarray(graph.adjacency.degree().numpy() == 1)
+
+
+def without_edges(graph: Graph) -> Graph:
+    """The same nodes, each for itself.
+
+    >>> without_edges(Graph(x=np.eye(2), edge_index=[[0], [1]])).num_edges
+    0
+    """
+    return dataclasses.replace(graph, edge_index=torch.empty((2, 0), dtype=torch.long), edge_weight=None)
+
+
+def judge_lonely(evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, backbone: Backbone) -> Lonely | None:
+    """Asks the chosen members about labeled nodes they never met, with all edges taken away; None where there are none to ask.
+
+    Args:
+        evidence: Of all members.
+        chosen: Who votes.
+        graph: What they were fitted on.
+        backbone: What they were trained with.
+    """
+    bare = without_edges(graph)
+    listener, nothing_known = Listener(bare), np.full(graph.num_nodes, -1)
+    total, votes = np.zeros((len(evidence.y), evidence.num_classes)), np.zeros(len(evidence.y))
+    for candidate in chosen:
+        counts = evidence.weights(candidate)
+        members = [member for member in evidence.members[candidate] if member.ok]
+        scores = backbone.logits(bare, candidate.model, evidence.num_classes, [member.weights for member in members])
+        for member, logits in zip(members, scores, strict=True):
+            own = listener.opinions(logits, False, nothing_known, member.test)[0]  # spread labels do not arrive
+            rows = evidence.rows(member.test)
+            total[rows] += softmax(counts[0] * own, axis=1)
+            votes[rows] += 1
+    asked = votes > 0
+    if not asked.any():
+        return None
+    p, y = total[asked] / votes[asked, None], evidence.y[asked]
+    temperature = fit_temperature(np.log(np.maximum(p, 1e-300)), y, smoothing=1 / (len(y) + 2))
+    return Lonely(temperature, float((p.argmax(1) == y).mean()), len(y))
