@@ -31,6 +31,9 @@ class Columns:
         weight: The edge column of weights.
         features: The node columns to learn from. None: all others.
         ignore: Node columns to leave out.
+        decimal_commas: Node columns whose numbers had decimal commas when a model was fitted, to be read so again wherever
+            the file can hold them; others are found.
+        weight_comma: Whether the weights had.
 
     >>> Columns(id="paper_id").id
     'paper_id'
@@ -43,6 +46,8 @@ class Columns:
     weight: str | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
+    decimal_commas: Sequence[str] = ()
+    weight_comma: bool = False
 
     def __post_init__(self) -> None:
         for field in ("features", "ignore"):
