@@ -34,7 +34,9 @@ def read_edges(
     (array([[0, 1],
            [1, 1]]), None, False)
     """
-    source, target, guessed = choose_ends(table.name, table.names, columns)
+    source, target, guessed = choose_ends(
+        table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys)
+    )
     if guessed:
         _check_header(table, source, target, keys)
         guesses.append(f"source and target columns: {source}, {target} (guessed)")
@@ -59,6 +61,14 @@ def read_edges(
         )
         guesses.append(f"{what} not used; --weight {shlex.quote(unused[0])} would make it the weights")
     return np.stack(ends), weight, comma
+
+
+def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
+    try:
+        text = canonical(as_text(values, str)).cast(keys.type)
+    except (InputError, pa.ArrowException):  # lists and the like name no nodes
+        return 0.0
+    return float(pc.mean(pc.is_in(text, value_set=keys)).as_py() or 0.0)
 
 
 def _check_header(table: Table, source: str, target: str, keys: pa.Array) -> None:
