@@ -137,6 +137,8 @@ def mend(token: Token, sheet: Sheet, sheets: dict[str, Sheet]) -> None:
     if re.match(r"[a-z]+:", address):
         return
     target = posixpath.normpath(posixpath.join(posixpath.dirname(sheet.path), address)) if address else sheet.path
+    if target == "../CHANGELOG.md":  # where it is in the repository
+        target = "changelog.md"
     if target.startswith("../results"):
         token.attrSet(name, up(sheet) + "results/page.html" if results_page().is_file() else "#")
     elif not target.endswith(".md") and (DOCS / target).is_file():

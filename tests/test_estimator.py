@@ -5,10 +5,13 @@ import json
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
@@ -274,6 +277,23 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
 def test_what_cannot_be_fitted_is_named(arguments: dict[str, object], y: list[str | None] | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         NodeClassifier(**(SMALL | arguments)).fit(two_camps(), y)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+def test_blank_labels_are_unknown(kind: Callable[[list[str]], Any]) -> None:
+    known = [label if node < 16 else ("", " ")[node % 2] for node, label in enumerate(TRUTH)]
+    classifier = NodeClassifier("mlp", lam=0.25, balance=0.0, **SMALL).fit(two_camps(), kind(known))
+    assert classifier.classes_.tolist() == ["left", "right"]
+    assert classifier.report_["labels"] == {"left": 8, "right": 8}
+    assert classifier.score(two_camps(), kind(known)) == classifier.score(two_camps(), [*TRUTH[:16], *[None] * 24])
+    assert not classifier.lacks_labels(two_camps(), kind(known))
+
+
+def test_blank_labels_of_networkx_are_unknown() -> None:
+    camps = two_camps().to_networkx()
+    for node, attributes in camps.nodes(data=True):
+        attributes["label"] = TRUTH[node] if node < 16 else ""
+    assert NodeClassifier("mlp", lam=0.25, **SMALL).fit(camps).classes_.tolist() == ["left", "right"]
 
 
 def test_a_networkx_graph_without_features_gets_those_of_its_structure(tmp_path: Path) -> None:

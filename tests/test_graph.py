@@ -6,6 +6,7 @@ import warnings
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -416,6 +417,24 @@ def test_weights_survive_every_conversion() -> None:
     assert graph.edge_weight.tolist() == [2, 1, 2, 3, 1]
     assert Graph.from_networkx(graph.to_networkx(), label=None).fingerprint == graph.fingerprint
     assert Graph.from_networkx(both, x=np.eye(3), weight=None).edge_weight is None
+    both.add_edge(1, 2, weight=0.0)  # left out, as in tables
+    assert Graph.from_networkx(both, x=np.eye(3)).fingerprint == graph.fingerprint
+    assert Graph.from_networkx(both, x=np.eye(3), weight=None).num_edges == 7
+
+
+def test_a_data_frame_of_numbers_and_truth_values_is_features() -> None:
+    people = pd.DataFrame({"age": [3.5, 4, 5], "city": ["Rome", "Oslo", "Rome"], "old": pd.array([1, 0, 1], "Int64")})
+    dummies = pd.get_dummies(people)
+    for x in (dummies, dummies.to_numpy()):  # the latter holds objects
+        assert Graph(x, [[0], [1]]).x.tolist() == [[3.5, 1, 0, 1], [4, 0, 1, 0], [5, 1, 0, 1]]
+    with pytest.raises(
+        InputError, match=r"x, column 'city' holds .* such as 'Rome'; .*astype\(float\).*get_dummies\(x\)"
+    ):
+        Graph(people, [[0], [1]])
+    with pytest.raises(InputError, match=r"x\[0, 1\] is 'Rome', a str; give real numbers"):
+        Graph(people.to_numpy(), [[0], [1]])
+    with pytest.raises(InputError, match=r"x\[1, 0\] is not a finite float32 number"):
+        Graph(pd.DataFrame({"old": pd.array([1, None], "Int64")}), [[0], [1]])
 
 
 # ---------------------------------------------------------------------------------------------------------- errors

@@ -522,6 +522,8 @@ def test_settings_refused_when_made(settings: dict[str, Any], message: str) -> N
         ({"logits": LOGITS[:, :1]}, r"logits have shape \[6, 1\]; give .* two classes or more"),
         ({"logits": LOGITS[:0]}, r"logits have shape \[0, 3\]; give"),
         ({"y": Y.float()}, r"y is torch.float32; give integer class labels"),
+        ({"y": torch.eye(6)[:, :3]}, r"y is torch.float32; give integer class labels, y.argmax\(-1\)"),
+        ({"y": torch.eye(6)[:, :3].long()}, r"y has shape \[6, 3\] but .*; give one label .*, y.argmax\(-1\)"),
         ({"y": None}, r"y is None; give"),
         ({"y": Y[:5]}, r"y has shape \[5\] but .*; give one label for each of the 6 nodes"),
         ({"y": Y[:, None]}, r"y has shape \[6, 1\] but .*; give .*y.squeeze\(-1\)"),
@@ -532,7 +534,7 @@ def test_settings_refused_when_made(settings: dict[str, Any], message: str) -> N
             {"logits": MEMBERS, "labeled": torch.stack([LABELED, LABELED.flip(0)])},
             r"y is -1 \(unknown\) at node 4 in member 1",
         ),
-        ({"labeled": torch.zeros(6, dtype=torch.bool)}, r"labeled is empty; give at least one labeled node"),
+        ({"labeled": torch.zeros(6, dtype=torch.bool)}, r"labeled is empty; give at least one labeled node, .*skip"),
         ({"labeled": []}, r"labeled is empty; give"),
         ({"labeled": torch.tensor([])}, r"labeled is empty; give"),
         (
@@ -549,6 +551,9 @@ def test_settings_refused_when_made(settings: dict[str, Any], message: str) -> N
         ({"labeled": LABELED.float()}, r"labeled is torch.float32; give a boolean mask, labeled.bool\(\)"),
         ({"labeled": LABELED.byte()}, r"labeled is torch.uint8; give a boolean mask"),
         ({"labeled": LABELED.long()}, r"labeled holds node 0 3 times; give each index once, or labeled.bool\(\)"),
+        ({"labeled": LABELED.long().tolist()}, r"labeled holds node 0 .*, or torch.tensor\(labeled\).bool\(\) if"),
+        ({"labeled": LABELED.float().tolist()}, r"give a boolean mask, torch.tensor\(labeled\).bool\(\), or"),
+        ({"labeled": LABELED.nonzero()}, r"labeled holds indices of shape \[3, 1\] .*labeled.view\(-1\) is one"),
         ({"labeled": [0, 6]}, r"labeled holds index 6; give indices from 0 to 5"),
         ({"labeled": [-1]}, r"labeled holds index -1; give"),
         ({"labeled": torch.tensor([[0, 1], [2, 7]]), "logits": MEMBERS}, r"labeled holds index 7 in member 1; give"),
@@ -583,3 +588,15 @@ def test_arguments_refused_at_the_call(arguments: dict[str, Any], message: str) 
     called_with |= {name: value for name, value in arguments.items() if name not in made_with}
     with pytest.raises(InputError, match=message):
         SharpeningLoss(**made_with)(**called_with)
+
+
+def test_weighted_batches_have_the_whole_objective_as_their_mean() -> None:
+    whole = SharpeningLoss(lam=0.5)(LOGITS, Y, labeled=LABELED)
+    labeled, unlabeled = LABELED / LABELED.sum(), ~LABELED / (~LABELED).sum()
+    assert not LABELED[3:].any()  # so a batch without labeled nodes is among them
+    batches = torch.arange(6).split(3)
+    losses = [
+        combine(sharpening_parts(LOGITS[nodes], Y[nodes], 2 * labeled[nodes], 2 * unlabeled[nodes]), 0.5)
+        for nodes in batches
+    ]
+    assert torch.stack(losses).mean().item() == pytest.approx(whole.item(), rel=1e-5)

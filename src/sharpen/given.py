@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -50,10 +51,14 @@ def integer_tensor(values: Array, argument: str) -> Tensor:
 
 
 def checked_features(x: Array | Sparse) -> Tensor:
-    """Features as a float32 tensor [N, F], finite; sparse ones in compressed rows.
+    """Features as a float32 tensor [N, F], finite; sparse ones in compressed rows. Of a DataFrame, true and false are 1 and 0.
 
     >>> checked_features([[1, 0]])
     tensor([[1., 0.]])
+    >>> import pandas as pd
+    >>> checked_features(pd.get_dummies(pd.DataFrame({"age": [3.5, 4.0], "city": ["Rome", "Oslo"]})))
+    tensor([[3.5000, 0.0000, 1.0000],
+            [4.0000, 1.0000, 0.0000]])
     >>> checked_features(scipy.sparse.eye_array(2)).layout
     torch.sparse_csr
     """
@@ -65,9 +70,13 @@ def checked_features(x: Array | Sparse) -> Tensor:
         dense = x.detach().to(device="cpu", dtype=torch.float32, copy=True).contiguous()
     else:
         try:
-            array = np.asarray(x)
+            array = _frame_values(x) if hasattr(x, "dtypes") and hasattr(x, "columns") else np.asarray(x)
         except ValueError as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(f"x is not rectangular ({error}); give every node the same number of features") from error
+        if array.dtype == object:
+            array = _object_values(array)
         if array.dtype.kind not in "fiub":
             raise InputError(f"x holds {array.dtype} values; give real numbers")
         with np.errstate(over="ignore"):  # what overflows is named below
@@ -77,6 +86,33 @@ def checked_features(x: Array | Sparse) -> Tensor:
         row, column = (~dense.isfinite()).nonzero()[0].tolist()
         _refuse_not_finite(row, column)
     return dense
+
+
+def _frame_values(frame: Any) -> np.ndarray:
+    """A DataFrame as float64, NaN where a value is missing."""
+    columns = []
+    for position, name in enumerate(frame.columns):
+        values = frame.iloc[:, position]
+        if getattr(values.dtype, "kind", "O") not in "fiub":
+            stray = next((value for value in values if not isinstance(value, Real | np.bool_)), None)
+            example = "" if stray is None else f" such as {str(stray)[:40]!r}"
+            raise InputError(
+                f"x, column {name!r} holds {values.dtype} values{example}; make them numbers with .astype(float), or "
+                f"categories into columns with pandas.get_dummies(x)"
+            )
+        columns.append(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.stack(columns, axis=1) if columns else np.empty(frame.shape)
+
+
+def _object_values(array: np.ndarray) -> np.ndarray:
+    """What pandas gives for columns of several types, as numbers if all of them are numbers or truth values."""
+    for place, value in np.ndenumerate(array):
+        if not isinstance(value, Real | np.bool_):
+            raise InputError(
+                f"x[{', '.join(map(str, place))}] is {str(value)[:40]!r}, a {type(value).__name__}; give real numbers, "
+                f"for instance of text with x.astype(float)"
+            )
+    return array.astype(np.float64)
 
 
 def _sparse_features(x: Any) -> Tensor:

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -90,7 +91,7 @@ class Graph:
     :func:`dataclasses.replace`.
 
     Args:
-        x: Features, one row per node: dense (tensor, array, lists) or sparse (SciPy, torch). Kept as float32; sparse
+        x: Features, one row per node: dense (tensor, array, DataFrame, lists) or sparse (SciPy, torch). Kept as float32; sparse
             features stay sparse, as ``torch.sparse_csr`` without explicit zeros.
         edge_index: ``[2, E]`` integers, sources above targets. Kept as int64, sorted, each edge once; directed edges
             and self-loops stay as given.
@@ -333,7 +334,8 @@ class Graph:
         """A graph from NetworkX; node ``i`` is the ``i``-th that ``graph.nodes`` yields.
 
         Args:
-            graph: Any NetworkX graph. Undirected edges give both directions; the weights of parallel ones add up.
+            graph: Any NetworkX graph. Undirected edges give both directions; the weights of parallel ones add up, and edges of
+                weight 0 are left out.
             features: The node attribute that holds a node's features, one number or several; not read if x is given.
             label: The node attribute that holds a node's class, of any type; a node without it, or with None, NaN or
                 -1, is of unknown class. None: so are all nodes.
@@ -352,8 +354,11 @@ class Graph:
         position = {node: i for i, node in enumerate(nodes)}
         ends, weights = [], []
         for one, other, attributes in graph.edges(data=True):
+            value = attributes.get(weight) if weight is not None else None
+            if isinstance(value, Real) and value == 0:
+                continue
             ends.append((position[one], position[other]))
-            weights.append(attributes.get(weight) if weight is not None else None)
+            weights.append(value)
         edge_index = np.array(ends, dtype=np.int64).reshape(-1, 2).T
         given = any(value is not None for value in weights)
         edge_weight = np.array([1 if value is None else value for value in weights]) if given else None

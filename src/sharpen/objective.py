@@ -236,7 +236,8 @@ class SharpeningLoss(nn.Module):
         Args:
             logits: ``[N, C]``, or ``[..., N, C]``.
             y: labels, integers, ``[N]`` or ``[..., N]``; only those of labeled nodes are used.
-            labeled: which nodes are labeled: a boolean mask, ``[N]`` or ``[..., N]``, or node indices.
+            labeled: which nodes are labeled: a boolean mask, ``[N]`` or ``[..., N]``, or node indices; at least one. (For
+                mini-batches of which some hold none: skip them, or weigh nodes with :func:`sharpening_parts`.)
             unlabeled: which nodes are sharpened, likewise; None is all that are not labeled. The terms of an empty set
                 are 0.
             num_unlabeled: what the sum over unlabeled nodes is divided by; None is their number. To sharpen only some
@@ -271,7 +272,10 @@ class SharpeningLoss(nn.Module):
         doubts: list[_Doubt] = []
         in_labeled = _node_mask("labeled", labeled, logits, doubts)
         num_labeled = in_labeled.sum(-1, keepdim=True)
-        doubts.append(_Doubt(num_labeled == 0, "labeled is empty{member}; give at least one labeled node"))
+        nobody = (
+            "labeled is empty{member}; give at least one labeled node, and in mini-batches skip those that hold none"
+        )
+        doubts.append(_Doubt(num_labeled == 0, nobody))
         _doubt_labels(y, in_labeled, logits, doubts)
         if unlabeled is None:
             in_unlabeled = ~in_labeled
@@ -380,14 +384,16 @@ def _fits(leading: torch.Size, logits: Tensor) -> bool:
 
 def _labels(y: object, logits: Tensor) -> Tensor:
     labels = _tensor("y", y, "a tensor of integer class labels")
+    one_hot = labels.dim() > 1 and labels.shape[-2:] == logits.shape[-2:] and not _fits(labels.shape[:-1], logits)
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise InputError(f"y is {labels.dtype}; give integer class labels, y.long(), with -1 for unknown")
+        way_out = "y.argmax(-1)" if one_hot else "y.long()"
+        raise InputError(f"y is {labels.dtype}; give integer class labels, {way_out}, with -1 for unknown")
     nodes = logits.shape[-2]
     if labels.dim() < 1 or labels.shape[-1] != nodes or not _fits(labels.shape[:-1], logits):
-        column = labels.shape == (nodes, 1)
+        hint = ", y.argmax(-1)" if one_hot else ", y.squeeze(-1)" if labels.shape == (nodes, 1) else ""
         raise InputError(
             f"y has shape {list(labels.shape)} but logits have shape {list(logits.shape)}; "
-            f"give one label for each of the {nodes} nodes{', y.squeeze(-1)' if column else ''}"
+            f"give one label for each of the {nodes} nodes{hint}"
         )
     return labels.to(logits.device, torch.int64)
 
@@ -406,6 +412,7 @@ def _node_mask(name: str, value: Nodes, logits: Tensor, doubts: list[_Doubt]) ->
     """A set of nodes, given as a mask or as indices, as a mask ``[N]`` or ``[..., N]``."""
     size = logits.shape[-2]
     nodes = _tensor(name, value, "a boolean mask or node indices").to(logits.device)
+    as_mask = f"{name}.bool()" if isinstance(value, Tensor) else f"torch.tensor({name}).bool()"
     if nodes.numel() == 0 and nodes.dtype != torch.bool:
         nodes = nodes.long()  # torch.tensor([]) is a float tensor, and means no nodes
     if nodes.dtype == torch.bool:
@@ -418,11 +425,12 @@ def _node_mask(name: str, value: Nodes, logits: Tensor, doubts: list[_Doubt]) ->
             )
         return nodes
     if nodes.dtype not in (torch.int64, torch.int32, torch.int16):
-        raise InputError(f"{name} is {nodes.dtype}; give a boolean mask, {name}.bool(), or int64 node indices")
+        raise InputError(f"{name} is {nodes.dtype}; give a boolean mask, {as_mask}, or int64 node indices")
     if nodes.dim() < 1 or not _fits(nodes.shape[:-1], logits):
         raise InputError(
             f"{name} holds indices of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
             f"give a list of node indices, or one list of the same length for each member"
+            + (f"; of one column, {name}.view(-1) is one" if nodes.dim() == 2 and nodes.shape[1] == 1 else "")
         )
     nodes = nodes.long()
     outside = f"{name} holds index {{value}}{{member}}; give indices from 0 to {size - 1}, as there are {size} nodes"
@@ -430,7 +438,7 @@ def _node_mask(name: str, value: Nodes, logits: Tensor, doubts: list[_Doubt]) ->
     count = nodes.new_zeros(*nodes.shape[:-1], size)
     count = count.scatter_add(-1, nodes.clamp(0, size - 1), torch.ones_like(nodes))
     # Above all this finds masks of zeros and ones that are no boolean masks.
-    twice = f"{name} holds {{node}} {{value}} times; give each index once, or {name}.bool() if it is a mask"
+    twice = f"{name} holds {{node}} {{value}} times; give each index once, or {as_mask} if it is a mask"
     doubts.append(_Doubt(count > 1, twice, count))
     return count > 0
 

@@ -367,7 +367,9 @@ def _node_set(values: Array, field: str) -> Tensor:
     nodes = integer_tensor(values, field)
     is_mask = values.dtype == torch.bool if isinstance(values, Tensor) else np.asarray(values).dtype == bool
     if is_mask:
-        raise InputError(f"{field} is a mask; give node indices, or make the split with from_masks")
+        raise InputError(
+            f"{field} is a mask; give node indices, or make the split with sharpen.splits.from_masks(train, val, test)"
+        )
     if nodes.dim() != 1:
         raise InputError(f"{field} has shape {tuple(nodes.shape)}; give one list of node indices")
     nodes = nodes.sort().values

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 import sharpen
 from sharpen.cli.app import app
-from sharpen.cli.compare import AUTO_LAMS, parse_lams, plan_pairs
+from sharpen.cli.compare import AUTO_LAMS, caution, parse_lams, plan_pairs
 from sharpen.cli.outputs import write_together
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
@@ -168,6 +168,16 @@ def test_seeds_make_up_for_splits_that_are_not_there() -> None:
     pairs, notes = plan_pairs(two_given(), 5, None)
     assert pairs == [("given-0", 0), ("given-0", 1), ("given-0", 2), ("given-1", 3), ("given-1", 4), ("given-1", 5)]
     assert notes == ["pair comes with 2 splits, not 5; 3 seeds on each are averaged, so that there are 2 pairs."]
+
+
+def test_few_pairs_are_called_few() -> None:
+    for count in (2, 3, 4):  # the smallest p there is: all gains of one sign
+        least = stats.wilcoxon(np.arange(1, count + 1), method="exact").pvalue
+        for pairs in ([(f"s{i}", i) for i in range(count)], [("s", i) for i in range(count)]):
+            assert f"With {count} pairs" in caution(pairs)[0]
+            assert f"cannot go below p = {least:g}." in caution(pairs)[0]
+    assert caution([("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4)])[0].startswith("With 2 pairs")
+    assert caution([("s", i) for i in range(5)]) == caution([("s", 0)]) == []
 
 
 def test_splits_that_are_there_take_the_seeds_asked_for() -> None:

@@ -360,3 +360,22 @@ def test_the_command_ends_with_code_2_and_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("sharpen: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_spreadsheet_with_decimal_commas_is_fitted_as_one_with_points(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path)
+    people, links = pd.read_csv(nodes, keep_default_na=False), pd.read_csv(edges)
+    people["handshakes"] += 0.25
+    links["weight"] = 1.5 + np.arange(len(links)) % 3
+    written = {}
+    for mark, separator in ((".", ","), (",", ";")):
+        out = tmp_path / f"out{separator}"
+        people.to_csv(nodes, index=False, sep=separator, decimal=mark)
+        links.to_csv(edges, index=False, sep=separator, decimal=mark)
+        result = run("fit", nodes, edges, *COLUMNS, *SMALL, "--epochs", "3", "--no-page", "--out", out)
+        assert result.exit_code == 0, result.output
+        assert (f"{nodes}: decimal commas in column handshakes" in result.output.replace("\n", " ")) == (mark == ",")
+        assert run("predict", out / "model.safetensors", nodes, edges, "--out", out / "again.csv").exit_code == 0
+        assert (out / "again.csv").read_bytes() == (out / "predictions.csv").read_bytes()
+        written[mark] = (out / "predictions.csv").read_bytes()
+    assert written[","] == written["."]

@@ -48,8 +48,16 @@ def test_unknown_name(function, given, near):
 
 
 def test_name_like_no_other():
-    with pytest.raises(InputError, match="no dataset 'zzzzzz'; There are cora"):
+    with pytest.raises(InputError, match="no dataset 'zzzzzz'; there are cora"):
         load_dataset("zzzzzz")
+
+
+@pytest.mark.parametrize("name", ["people.csv", "../cora", "graphs\\mine.pt", "nodes"])
+def test_a_file_is_sent_where_files_are_read(name, tmp_path, monkeypatch):
+    (tmp_path / "nodes").write_text("id\n1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"no dataset .*sharpen fit.*sharpen.train\(graph, trials, splits=...\)"):
+        load_dataset(name)
 
 
 def test_nothing_is_found_in_an_empty_folder(tmp_path):

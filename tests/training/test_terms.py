@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch_geometric.data import Data
 
 from sharpen import Graph, InputError, Split, Trial, train
 from sharpen.datasets import Dataset, Splits
@@ -115,3 +116,10 @@ def test_equal_class_weights_change_nothing_and_unequal_ones_help_their_class() 
 def test_what_cannot_be_asked_is_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run([Trial()], **options)
+
+
+def test_a_pyg_graph_gets_the_way_to_a_graph_and_its_splits() -> None:
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]))
+    for splits in (None, [Split("s", train=[0], val=[1], test=[2])]):
+        with pytest.raises(InputError, match=r"data is a Data; .*sharpen.Graph.from_pyg .*sharpen.splits.from_masks"):
+            train(data, [Trial()], splits=splits)  # type: ignore[arg-type]

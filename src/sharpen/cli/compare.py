@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
 # On one split, or a few, there are seeds enough for so many pairs.
 FEWEST_PAIRS = 10
+# Fewer pairs than these cannot be told from luck without assumptions: five give Wilcoxon's test p = 0.06 at best.
+CAUTION_BELOW = 5
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser (by default the paper's for the dataset)")
 _of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpened runs")
@@ -35,7 +37,11 @@ _of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpene
 
 def compare(
     dataset: Annotated[
-        str, typer.Argument(help="One of `sharpen datasets`.", autocompletion=offer(*DATASETS))
+        str,
+        typer.Argument(
+            help="One of `sharpen datasets`; a graph of your own goes to `sharpen fit`.",
+            autocompletion=offer(*DATASETS),
+        ),
     ] = "digits",
     *,
     model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".", autocompletion=offer(*MODELS))] = "gcn",
@@ -140,6 +146,7 @@ def compare(
 
     loaded = load_dataset(dataset, data)
     pairs, notes = plan_pairs(loaded, wanted, seeds)
+    notes += caution(pairs)
     folder = out or Path("sharpen-out") / f"compare-{loaded.name}-{model}"
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
@@ -300,6 +307,23 @@ def plan_pairs(dataset: "Dataset", wanted: int | None, seeds: int | None) -> tup
                 f"{each} seeds on each are averaged, so that there are {len(names)} pairs."
             )
     return [(name, each * i + j) for i, name in enumerate(names) for j in range(each)], notes
+
+
+def caution(pairs: Sequence[tuple[str, int]]) -> list[str]:
+    """What to say beside an interval that rests on very few pairs.
+
+    >>> caution([("a", 0), ("b", 1), ("c", 2)])[0]
+    "With 3 pairs the interval takes it on trust that gains are normally distributed; Wilcoxon's test, which does not, ..."
+    """
+    splits = {split for split, _ in pairs}
+    count = len(splits) if len(splits) > 1 else len(pairs)  # pairs on one of several splits are averaged
+    if not 1 < count < CAUTION_BELOW:
+        return []
+    more = "--splits" if len(splits) > 1 else "--splits, or --seeds on one split,"
+    return [
+        f"With {count} pairs the interval takes it on trust that gains are normally distributed; Wilcoxon's test, which does "
+        f"not, cannot go below p = {2.0 ** (1 - count):g}. More {more} would say more."
+    ]
 
 
 def settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def predict(
         )
     encoder = FeatureEncoder.from_json(classifier.extra_["encoder"])
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
-    tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_))
+    tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_), encoder)
     _check_edges(model, classifier.extra_, tables)
     notes: list[str] = []
     x = encoder.transform(tables, notes)
@@ -117,11 +117,14 @@ def _check_edges(model: Path, extra: dict[str, Any], tables: Any) -> None:
         )
 
 
-def _read(nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None]) -> Any:
+def _read(
+    nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None], encoder: Any
+) -> Any:
     """The tables, with columns named now, or as when the model was fitted; a graph to predict need not have labels."""
     from sharpen.tables import Columns, read_nodes_and_edges
 
     columns: dict[str, Any] = {key: value or saved.get(key) for key, value in named.items()}
+    columns |= {"decimal_commas": encoder.decimal_commas, "weight_comma": encoder.weight_comma}
     if named["label"] is None and columns["label"] is not None:
         try:
             return read_nodes_and_edges(nodes, edges, Columns(**columns))

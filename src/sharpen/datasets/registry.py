@@ -116,4 +116,19 @@ def load_dataset(name: str, root: Folder = None) -> Dataset:
 def _source(name: str) -> _Source:
     if name in _SOURCES:
         return _SOURCES[name]
-    raise InputError(f"there is no dataset {name!r}; {did_you_mean(name, _SOURCES)}There are {', '.join(_SOURCES)}")
+    if looks_like_a_file(name):
+        raise InputError(
+            f"there is no dataset {name!r}, and files are not read here; label a graph of your own with sharpen fit, or compare "
+            f"on it from Python with sharpen.train(graph, trials, splits=...)"
+        )
+    near = did_you_mean(name, _SOURCES)
+    raise InputError(f"there is no dataset {name!r}; {near}{'There' if near else 'there'} are {', '.join(_SOURCES)}")
+
+
+def looks_like_a_file(name: str) -> bool:
+    """Whether what should be the name of a dataset is the path of a file.
+
+    >>> looks_like_a_file("people.csv"), looks_like_a_file("graphs/mine"), looks_like_a_file("coral")
+    (True, True, False)
+    """
+    return any(mark in name for mark in "./\\") or Path(name).is_file()

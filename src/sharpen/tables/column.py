@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharpen.errors import InputError
+from sharpen.tables.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
 from sharpen.tables.files import reason
 from sharpen.tables.table import as_text
 
@@ -25,6 +26,7 @@ DATE = (
     r"([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?)?$"
 )
 DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+MOSTLY = 0.8
 MISSING = pa.array(["", "na", "n/a", "null", "none", "?"])
 TRUE = ("true", "t", "yes", "y")
 FALSE = ("false", "f", "no", "n")
@@ -34,6 +36,13 @@ FALSE = ("false", "f", "no", "n")
 class Column:
     """Values of one column and the words for each of its cells.
 
+    Args:
+        name: Of the column.
+        values: In the order of the rows.
+        place: From a row to the words for its cell.
+        comma: Whether its numbers are written with a decimal comma.
+        delimiter: What separates the cells of the file, where something does.
+
     >>> column = Column("age", pa.array(["31", "", "4"]), lambda row: f"nodes.csv line {row + 2}, column 'age'")
     >>> column.numbers()
     array([31., nan,  4.])
@@ -42,6 +51,8 @@ class Column:
     name: str
     values: pa.Array
     place: Callable[[int], str]
+    comma: bool = False
+    delimiter: str | None = None
 
     @property
     def way_out(self) -> str:
@@ -73,8 +84,9 @@ class Column:
     @cached_property
     def cast(self) -> pa.Array | None:
         """The values as Arrow numbers, null where missing; None if some are no numbers."""
+        text = with_points(self.filled) if self.comma else self.filled
         try:
-            return (self.filled if self.is_text else self.values).cast(pa.float64())
+            return (text if self.is_text else self.values).cast(pa.float64())
         except pa.ArrowException:
             return None
 
@@ -142,6 +154,26 @@ class Column:
             )
         return np.where(missing, np.nan, yes.astype(np.float64))
 
+    def refuse_commas(self) -> None:
+        """An InputError if most values are numbers with commas, which are not read as decimal ones for all that."""
+        if self.share(DECIMAL_COMMA) <= MOSTLY:
+            return
+        row = self.first(DECIMAL_COMMA) or 0
+        why = "with a comma in the number"
+        if self.delimiter in SEPARATED_BY:
+            stray = self.first(COMMA_NUMBER, matching=False)
+            if stray is not None:
+                raise InputError(
+                    f"{self.place(stray)} is {_cut(self.text[stray].as_py())}, while the other values are numbers with "
+                    f"decimal commas; write it like them, leave the cell blank if it is unknown, or {self.way_out}"
+                )
+            why = "with a comma that may mark decimals or thousands"
+        value = self.text[row].as_py()
+        raise InputError(
+            f"{self.place(row)} is {value!r}, {why}; write it with a point ({value.replace(',', '.')}) or without "
+            f"separators, or {self.way_out}"
+        )
+
     def _no_number(self, row: int) -> InputError:
         return InputError(
             f"{self.place(row)} is {_cut(self.text[row].as_py())}, while the other values are numbers; write a number, leave "
@@ -161,7 +193,7 @@ def column_of(tables: GraphTables, name: str) -> Column:
         ) from error
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    return Column(name, values, lambda row: tables.place(row, name))
+    return Column(name, values, lambda row: tables.place(row, name), name in tables.decimal_commas, tables.delimiter)
 
 
 def _zero_one(values: pa.Array) -> np.ndarray:

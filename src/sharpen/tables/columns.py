@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sharpen.errors import InputError
@@ -31,6 +31,9 @@ class Columns:
         weight: The edge column of weights.
         features: The node columns to learn from. None: all others.
         ignore: Node columns to leave out.
+        decimal_commas: Node columns whose numbers had decimal commas when a model was fitted, to be read so again wherever
+            the file can hold them; others are found.
+        weight_comma: Whether the weights had.
 
     >>> Columns(id="paper_id").id
     'paper_id'
@@ -43,6 +46,8 @@ class Columns:
     weight: str | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
+    decimal_commas: Sequence[str] = ()
+    weight_comma: bool = False
 
     def __post_init__(self) -> None:
         for field in ("features", "ignore"):
@@ -98,11 +103,24 @@ def guess_ends(names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-def choose_ends(file: str, names: Sequence[str], columns: Columns) -> tuple[str, str, bool]:
-    """The columns of the two ends of an edge, and whether they were guessed.
+def choose_ends(
+    file: str,
+    names: Sequence[str],
+    columns: Columns,
+    share_of_ids: Callable[[str], float] = lambda name: 0.0,
+) -> tuple[str, str, bool]:
+    """The columns of the two ends of an edge, and whether they were guessed: from names, otherwise from what they hold.
+
+    Args:
+        file: For messages.
+        names: Of the columns.
+        columns: What is known of them.
+        share_of_ids: The share of a column's cells that name a node.
 
     >>> choose_ends("edges.csv", ["src", "dst", "w"], Columns())
     ('src', 'dst', True)
+    >>> choose_ends("edges.csv", ["one", "two", "three"], Columns(), {"one": 1.0, "two": 1.0, "three": 0.0}.__getitem__)
+    ('one', 'two', True)
     >>> choose_ends("edges.csv", ["one", "two", "three"], Columns(source="one"))
     Traceback (most recent call last):
     sharpen.errors.InputError: edges.csv: --source is 'one', but the other end is not clear (it has one, two, three); ...
@@ -123,6 +141,8 @@ def choose_ends(file: str, names: Sequence[str], columns: Columns) -> tuple[str,
         if guess is None and len(names) == 2:
             guess = (names[0], names[1])
         if guess is None:
+            guess = _two_of_ids(names, columns, share_of_ids)
+        if guess is None:
             raise InputError(
                 f"{file}: no two columns look like the ends of an edge (it has {listed(names)}){_perhaps(names)}; "
                 f"name them with --source and --target"
@@ -137,6 +157,13 @@ def choose_ends(file: str, names: Sequence[str], columns: Columns) -> tuple[str,
             f"(it has {listed(names)}); name it with {missing}"
         )
     return (source, rest[0], True) if source else (rest[0], str(target), True)
+
+
+def _two_of_ids(names: Sequence[str], columns: Columns, share_of_ids: Callable[[str], float]) -> tuple[str, str] | None:
+    """The two columns that hold ids of nodes and nothing else, if there are two, and no other holds mostly ids."""
+    shares = {name: share_of_ids(name) for name in names if name not in (columns.weight, guess_weight(names))}
+    most = [name for name, share in shares.items() if share > 0.5]
+    return (most[0], most[1]) if len(most) == 2 and all(shares[name] == 1 for name in most) else None
 
 
 def guess_weight(names: Sequence[str]) -> str | None:

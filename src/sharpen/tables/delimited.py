@@ -48,7 +48,7 @@ def read_delimited(content: Content) -> Table:
         notes.append(f"{content.name}: the first column has no name and counts the rows: left out")
     check_names(content.name, names, "line 1" if content.data[:1] not in b"\r\n" else "the header")
     lines = _Lines(content.name, delimiter)
-    return Table(content.name, table.rename_columns(names), lines.locate, tuple(notes))
+    return Table(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
 
 
 def check_text(content: Content) -> None:

@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 
 from sharpen.errors import InputError
 from sharpen.tables.columns import Columns, choose_ends, find, guess_weight, is_number, listed, names_nodes
+from sharpen.tables.decimals import SEPARATED_BY, reading, with_points
 from sharpen.tables.table import Table, as_text, canonical
 
 
 def read_edges(
     table: Table, columns: Columns, nodes: str, keys: pa.Array, guesses: list[str]
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """The row numbers of the two ends of each edge, ``[2, E]``, and the weights if there are any.
+) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    """The row numbers of the two ends of each edge, ``[2, E]``, the weights if there are any, and if these have decimal commas.
 
     Args:
         table: The edges.
@@ -31,9 +32,11 @@ def read_edges(
     >>> table = Table("edges.parquet", pa.table({"src": [7, 9], "dst": [9.0, 9.0]}), by_row)
     >>> read_edges(table, Columns(), "nodes.parquet", pa.array(["7", "9"]), [])
     (array([[0, 1],
-           [1, 1]]), None)
+           [1, 1]]), None, False)
     """
-    source, target, guessed = choose_ends(table.name, table.names, columns)
+    source, target, guessed = choose_ends(
+        table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys)
+    )
     if guessed:
         _check_header(table, source, target, keys)
         guesses.append(f"source and target columns: {source}, {target} (guessed)")
@@ -43,9 +46,13 @@ def read_edges(
         weight_column = guess_weight([name for name in table.names if name not in (source, target)])
         if weight_column is not None:
             guesses.append(f"weight column: {weight_column} (guessed)")
-    weight = None if weight_column is None else _weights(table, weight_column)
+    weight, comma = None, False
+    if weight_column is not None:
+        weight, comma = _weights(table, weight_column, columns)
+        if comma:
+            guesses.append(f"{table.name}: decimal commas in column {weight_column} (guessed)")
     rest = [name for name in table.names if name not in (source, target, weight_column)]
-    unused = [name for name in rest if not names_nodes(name) and _holds_numbers(table.columns.column(name))]
+    unused = [name for name in rest if not names_nodes(name) and _holds_numbers(table, name)]
     if unused:
         what = (
             f"column {unused[0]} of {table.name} is"
@@ -53,7 +60,15 @@ def read_edges(
             else f"columns {listed(unused)} of {table.name} are"
         )
         guesses.append(f"{what} not used; --weight {shlex.quote(unused[0])} would make it the weights")
-    return np.stack(ends), weight
+    return np.stack(ends), weight, comma
+
+
+def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
+    try:
+        text = canonical(as_text(values, str)).cast(keys.type)
+    except (InputError, pa.ArrowException):  # lists and the like name no nodes
+        return 0.0
+    return float(pc.mean(pc.is_in(text, value_set=keys)).as_py() or 0.0)
 
 
 def _check_header(table: Table, source: str, target: str, keys: pa.Array) -> None:
@@ -86,7 +101,8 @@ def _numbered(table: Table, column: str, keys: pa.Array, nodes: str) -> np.ndarr
     return rows.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _holds_numbers(values: pa.ChunkedArray) -> bool:
+def _holds_numbers(table: Table, column: str) -> bool:
+    values = table.columns.column(column)
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return values.null_count < len(values)
@@ -94,33 +110,46 @@ def _holds_numbers(values: pa.ChunkedArray) -> bool:
         return False
     text = pc.utf8_trim_whitespace(values)
     blank = pc.equal(text, "")
+    filled = pc.if_else(blank, pa.scalar(None, text.type), text)
     try:
-        pc.if_else(blank, pa.scalar(None, text.type), text).cast(pa.float64())
+        filled.cast(pa.float64())
     except pa.ArrowException:
-        return False
+        return table.delimiter in SEPARATED_BY and reading(filled) == "decimals"
     return not pc.all(blank).as_py()
 
 
-def _weights(table: Table, column: str) -> np.ndarray:
+def _weights(table: Table, column: str, columns: Columns) -> tuple[np.ndarray, bool]:
+    """The weights, and whether they are written with decimal commas."""
     values = table.columns.column(column)
-    way_out = "give a number of 0 or more, or rename the column if it holds no weights"
-    kind = values.type
+    way_out = "or leave --weight out" if columns.weight else "or rename the column if it holds no weights"
+    kind, comma = values.type, False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         numbers = values.cast(pa.float64())
     else:
         text = pc.utf8_trim_whitespace(as_text(values, lambda row: table.place(row, column)))
+        commas = reading(text, known=columns.weight_comma) if table.delimiter in SEPARATED_BY else None
+        if commas == "unclear":
+            row = int(np.argmax(pc.fill_null(pc.match_substring(text, ","), False).to_numpy(zero_copy_only=False)))
+            raise InputError(
+                f"{table.place(row, column)}: the comma of the weight {text[row].as_py()!r} may mark decimals or thousands; "
+                f"write it with a point or without separators, {way_out}"
+            )
+        comma = commas == "decimals"
+        text = with_points(text) if comma else text
         try:
             numbers = text.cast(pa.float64())
         except pa.ArrowException:
             cells = text.to_pylist()
             row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), 0)
-            raise InputError(f"{table.place(row, column)}: the weight {cells[row]!r} is no number; {way_out}") from None
+            raise InputError(
+                f"{table.place(row, column)}: the weight {cells[row]!r} is no number; give a number of 0 or more, {way_out}"
+            ) from None
     weight = numbers.to_numpy(zero_copy_only=False) if isinstance(numbers, pa.Array) else numbers.to_numpy()
     if numbers.null_count:
         row = int(np.argmax(np.isnan(weight)))
-        raise InputError(f"{table.place(row, column)} is blank; {way_out}")
-    check_weights(weight, lambda row: table.place(row, column), way_out)
-    return np.asarray(weight, dtype=np.float64)
+        raise InputError(f"{table.place(row, column)} is blank; fill it in, {way_out}")
+    check_weights(weight, lambda row: table.place(row, column), f"give a number of 0 or more, {way_out}")
+    return np.asarray(weight, dtype=np.float64), comma
 
 
 def check_weights(

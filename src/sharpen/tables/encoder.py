@@ -43,6 +43,9 @@ class FeatureEncoder:
         columns: How each column is encoded, in order.
         structural: In place of columns, if none is of use.
         unit: The mean of the edge weights, which they are divided by (:func:`sharpen.tables.to_graph`); None if there are none.
+        decimal_commas: Columns whose numbers were written with a decimal comma: for :class:`sharpen.tables.Columns`, to read
+            another file by the same rules.
+        weight_comma: Whether the weights were.
 
     >>> import tempfile, pathlib
     >>> from sharpen.tables import read_nodes_and_edges
@@ -63,6 +66,8 @@ class FeatureEncoder:
     columns: tuple[Encoding, ...] = ()
     structural: Structural | None = None
     unit: float | None = None
+    decimal_commas: tuple[str, ...] = ()
+    weight_comma: bool = False
 
     @property
     def kind(self) -> str:
@@ -82,15 +87,16 @@ class FeatureEncoder:
         columns = tuple(fit_encoding(column_of(tables, name)) for name in tables.frame.columns)
         weight = tables.edge_weight
         unit = None if weight is None or not weight.size else mean_weight(weight)
+        written = (tuple(tables.decimal_commas), tables.weight_comma)
         if any(encoding.width for encoding in columns):
-            return cls(columns, unit=unit)
+            return cls(columns, None, unit, *written)
         adjacency = pattern(tables.edge_index, tables.num_nodes)
         anchors = choose_anchors(adjacency)
         raw = structural_features(adjacency, anchors)
         scale = raw.std(axis=0)
         scale[scale < 1e-9] = 1.0
         ids = tuple(comparable_ids(tables.ids[anchors]).tolist())
-        return cls(columns, Structural(ids, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist())), unit)
+        return cls(columns, Structural(ids, tuple(raw.mean(axis=0).tolist()), tuple(scale.tolist())), unit, *written)
 
     def transform(self, tables: GraphTables, notes: list[str] | None = None) -> np.ndarray | scipy.sparse.csr_array:
         """The features, float32: dense, or CSR if fewer than three in ten are not 0.
@@ -138,6 +144,8 @@ class FeatureEncoder:
             "columns": [to_dict(encoding) for encoding in self.columns],
             "structural": structural,
             "unit": self.unit,
+            "decimal_commas": list(self.decimal_commas),
+            "weight_comma": self.weight_comma,
         }
 
     @classmethod
@@ -157,10 +165,15 @@ class FeatureEncoder:
             structural, unit = description["structural"], description["unit"]
             if unit is not None and not (is_finite(unit) and unit > 0):
                 raise ValueError(f"unit is {unit!r}")
+            commas = description.get("decimal_commas", [])  # earlier models say nothing of it
+            if not isinstance(commas, list) or not all(isinstance(name, str) for name in commas):
+                raise ValueError(f"decimal_commas is {commas!r}"[:200])
             return cls(
                 tuple(from_dict(encoding) for encoding in description["columns"]),
                 None if structural is None else _structural(**structural),
                 unit,
+                tuple(commas),
+                description.get("weight_comma", False) is True,
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InputError):

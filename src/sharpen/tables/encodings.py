@@ -22,11 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from sharpen.errors import InputError
-from sharpen.tables.column import DECIMAL_COMMA, FALSE, NO_NUMBER, NUMBER, TRUE, Column
+from sharpen.tables.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, Column
 
 Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
-MOSTLY = 0.8
 MOST_CATEGORIES = 256
 BUCKETS = 4096
 
@@ -276,13 +274,7 @@ def fit_encoding(column: Column) -> Encoding:
     if not column.is_text or column.cast is not None or column.share(f"{NO_NUMBER}|{NUMBER}") >= MOSTLY:
         return _fit_numbers(column.name, column.numbers())  # a few words among numbers are mistakes, and named as such
     column.refuse_dates()
-    if column.share(DECIMAL_COMMA) > MOSTLY:
-        row = column.first(DECIMAL_COMMA) or 0
-        value = column.text[row].as_py()
-        raise InputError(
-            f"{column.place(row)} is {value!r}, with a comma in the number; write it with a point "
-            f"({value.replace(',', '.')}) or without separators, or {column.way_out}"
-        )
+    column.refuse_commas()
     distinct = pc.unique(column.filled).drop_null()
     if all(value.lower() in TRUE + FALSE for value in distinct.slice(0, 20).to_pylist()) and len(distinct) <= 20:
         return _fit_flag(column.name, column.truths())

@@ -18,7 +18,9 @@ import scipy.sparse
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.tables.arrays import GraphFile, read_npz, read_pt
-from sharpen.tables.columns import Columns, find, guess_id, guess_label
+from sharpen.tables.column import Column
+from sharpen.tables.columns import Columns, find, guess_id, guess_label, listed
+from sharpen.tables.decimals import SEPARATED_BY, decimal_commas
 from sharpen.tables.delimited import read_delimited
 from sharpen.tables.edges import check_weights, read_edges
 from sharpen.tables.files import Content, printable, read_file
@@ -52,6 +54,9 @@ class GraphTables:
         locate: From a row to the words for it, such as ``"line 2"``.
         columns: All columns of the node file, whatever their part.
         edges_given: Whether there was a place for edges to stand, even if none stands there.
+        decimal_commas: The columns of ``frame`` whose numbers are written with a decimal comma.
+        weight_comma: Whether the weights were.
+        delimiter: What separates the cells of the node file, where something does.
     """
 
     ids: np.ndarray
@@ -66,6 +71,9 @@ class GraphTables:
     locate: Callable[[int], str] = field(repr=False)
     columns: Sequence[str] = ()
     edges_given: bool = True
+    decimal_commas: Sequence[str] = ()
+    weight_comma: bool = False
+    delimiter: str | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -117,6 +125,8 @@ def read_nodes_and_edges(
         labels, notes = read_labels(table.columns.column(label_column), lambda row: table.place(row, label_column))
         guesses += notes
     frame = _candidates(table, columns, {id_column, label_column})
+    commas = _decimal_commas(table, [str(name) for name in frame], columns.decimal_commas, guesses)
+    weight_comma = False
     if whole is not None:
         if edges is not None:
             raise InputError(f"{table.name} holds its own edges, so {edges} is not needed; leave one of the two out")
@@ -131,7 +141,7 @@ def read_nodes_and_edges(
         edge_table = _edge_table(content)
         del content
         guesses += edge_table.notes
-        edge_index, weight = read_edges(edge_table, columns, table.name, keys, guesses)
+        edge_index, weight, weight_comma = read_edges(edge_table, columns, table.name, keys, guesses)
         if not edge_table.columns.num_rows:
             guesses.append(f"edges: none, since {edge_table.name} has a header but no row")
     if weight is not None:
@@ -154,6 +164,9 @@ def read_nodes_and_edges(
         locate=table.locate,
         columns=table.names,
         edges_given=whole is not None or edges is not None,
+        decimal_commas=commas,
+        weight_comma=weight_comma,
+        delimiter=table.delimiter,
     )
 
 
@@ -280,6 +293,17 @@ def _candidates(table: Table, columns: Columns, taken: set[str | None]) -> pd.Da
                 _check_finite(table, name, values)
             series[key] = values.to_pandas()
     return pd.DataFrame(series, index=pd.RangeIndex(table.columns.num_rows))
+
+
+def _decimal_commas(table: Table, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
+    if table.delimiter not in SEPARATED_BY:
+        return []
+    values = {name: table.columns.column(name) for name in names}
+    some = [name for name in names if name in known or pc.any(pc.match_substring(values[name], ",")).as_py()]
+    found = decimal_commas({name: Column(name, values[name], str).filled for name in some}, known)
+    if found:
+        guesses.append(f"{table.name}: decimal commas in column{'s' * (len(found) > 1)} {listed(found)} (guessed)")
+    return found
 
 
 def _expanded(table: Table, name: str) -> dict[str, pa.ChunkedArray]:

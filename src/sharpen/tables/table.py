@@ -25,6 +25,7 @@ class Table:
         columns: The columns; all text if the file is CSV or TSV.
         locate: From a row (0 is the first below the header) to the words for it: ``"line 2"``, ``"row 1"``.
         notes: What the reader had to decide, for the user to see.
+        delimiter: What separates the cells of a CSV or TSV file.
 
     >>> table = Table("nodes.parquet", pa.table({"id": ["a", "b"]}), by_row)
     >>> table.place(1, "id")
@@ -35,6 +36,7 @@ class Table:
     columns: pa.Table
     locate: Callable[[int], str]
     notes: tuple[str, ...] = ()
+    delimiter: str | None = None
 
     @property
     def names(self) -> list[str]:

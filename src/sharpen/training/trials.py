@@ -140,6 +140,11 @@ def _as_dataset(
 ) -> Dataset:
     if isinstance(data, Graph):
         return Dataset(data.name, data, metric or "accuracy", None if splits is None else Splits(splits, data.y))
+    if not isinstance(data, Dataset):
+        raise InputError(
+            f"data is a {type(data).__name__}; give a dataset, or a sharpen.Graph with splits: "
+            f"sharpen.Graph.from_pyg of a PyG Data, and sharpen.splits.from_masks of its masks"
+        )
     if splits is not None:
         raise InputError("splits is given, but the dataset has its own; give dataset.graph with your splits instead")
     return data if metric is None else replace(data, metric=metric)
