@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from torch import Tensor, nn
+from torch import nn
 
 from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
@@ -133,8 +133,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
         candidates = self.check_parameters()  # names what cannot be, before anything that takes time
         structure = FeatureEncoder.fit(bare_tables(graph)) if is_bare(graph) else None
-        given = _held_by_networkx(graph) if y is None else y
-        data, classes = as_graph(graph, _without_blanks(given), x=self._features(graph, structure))
+        data, classes = as_graph(graph, y, x=self._features(graph, structure))
         notes = check_labels(data.y.numpy(), data.class_names)
         if structure is not None:
             notes = [*notes, *structure.describe()]
@@ -219,7 +218,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             y = self._converted(graph)[1] if mask is None else np.where(mask.cpu(), graph.y.cpu(), -1)
             if y is None:
                 raise InputError("the graph holds no labels to score by; give y")
-        numbers, _ = encode_labels(_without_blanks(y), self.classes_)
+        numbers, _ = encode_labels(y, self.classes_)
         known = numbers >= 0
         if not known.any():
             raise InputError("no node has a known label to score by; give y")
@@ -326,7 +325,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return convert(graph, self._features(graph, self._structure))
 
     def _known(self, y: Any, num_nodes: int) -> np.ndarray:
-        known = encode_labels(_without_blanks(y), self.classes_)[0]
+        known = encode_labels(y, self.classes_)[0]
         if len(known) != num_nodes:
             raise InputError(f"y has {len(known)} labels, but the graph has {num_nodes} nodes; give one for each node")
         return known
@@ -358,23 +357,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             trainer=trainer,
             cuts=cuts,
         )
-
-
-def _held_by_networkx(graph: Any) -> list[Any] | None:
-    """The labels of a NetworkX graph, None if it is another or holds none."""
-    if type(graph).__module__.split(".")[0] != "networkx":
-        return None
-    labels = [attributes.get("label") for _, attributes in graph.nodes(data=True)]
-    return None if all(label is None for label in labels) else labels
-
-
-def _without_blanks(y: Any) -> Any:
-    """Labels with None for blank text, which stands for "unknown" in tables; what is no flat list stays as it is."""
-    if y is None or isinstance(y, str | Tensor) or getattr(y, "ndim", 1) != 1 or not isinstance(y, Iterable):
-        return y
-    if isinstance(y, np.ndarray) and y.dtype.kind in "biuf":
-        return y
-    return [None if isinstance(label, str) and not label.strip() else label for label in y]
 
 
 def _read_classes(values: Any, dtype: Any, num_classes: int) -> np.ndarray:

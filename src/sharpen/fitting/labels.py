@@ -155,6 +155,8 @@ def _masked(data: Any, y: Tensor) -> Tensor:
 def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, str):
+        return not value.strip()  # as in tables
     return (
         isinstance(value, float | int | np.number) and not isinstance(value, bool) and (value != value or value == -1)
     )

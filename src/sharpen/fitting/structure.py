@@ -35,7 +35,9 @@ def bare_tables(data: Any) -> GraphTables:
     (['0', '1', '2'], [[0, 1], [1, 2]])
     """
     position = {node: i for i, node in enumerate(data.nodes)}
-    ends = [(position[one], position[other]) for one, other in data.edges()]
+    ends = [
+        (position[one], position[other]) for one, other, weight in data.edges(data="weight", default=1) if weight != 0
+    ]
     return GraphTables(
         ids=np.array([str(node) for node in data.nodes], dtype=object),
         labels=np.full(len(position), None, dtype=object),
