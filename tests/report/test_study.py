@@ -13,11 +13,17 @@ import pytest
 from sharpen.paper import published
 from sharpen.report.page import Part, study_page
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
-from sharpen.report.study_text import agreement, band_sentences, gain_sentence, missing_lines
+from sharpen.report.study_text import (
+    agreement,
+    band_sentences,
+    gain_sentence,
+    missing_lines,
+    provenance_sentence,
+)
 from sharpen.report.values import number, signed
 from sharpen.studies import load_study
 from sharpen.studies.curves import Curve, Point
-from sharpen.studies.outcome import outcome
+from sharpen.studies.outcome import Provenance, outcome
 from tests.studies.fake import records, traces
 
 
@@ -135,6 +141,27 @@ def test_time_is_the_sum_of_the_runs(told):
     sheet = study_sheet(told("universal"))
     assert sheet.cost == "30 s on NVIDIA H200 (tf32, 60 runs)."
     assert "60 of 354" in page(sheet)
+
+
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [
+        ("f86c75d9fc85", "Code f86c75d9fc85."),
+        ("f86c75d9fc85+changes", "Code f86c75d9fc85 with uncommitted changes."),
+        ("f86c75d9fc85e9a3b1c2d4e5f60718293a4b5c6d+changes", "Code f86c75d9fc85 with uncommitted changes."),
+        ("source-0123456789ab", "Code source-0123456789ab."),
+    ],
+)
+def test_code_that_was_not_committed_is_said_to_be(revision, said):
+    assert provenance_sentence(Provenance((revision,), (), None, None)) == said
+
+
+def test_both_kinds_of_code_of_one_study_are_told():
+    study = load_study("universal")
+    frame = records(study, "paper", datasets=["cora"], models=["gcn"])
+    frame.loc[:2, "revision"] += "+changes"
+    text = study_sheet(outcome(study, "paper", frame)).provenance
+    assert text.startswith("Code 0123456789ab, 0123456789ab with uncommitted changes; ")
 
 
 def test_a_study_of_lambda_has_the_table_of_deltas(told):

@@ -17,6 +17,9 @@ from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import NOT_RUN, CellOutcome, Cost, Effect, Outcome, Provenance
 
+# How a record marks code that was not committed as it was.
+_CHANGED = "+changes"
+
 
 def gain_sentence(outcome: Outcome, name: str) -> str:
     """How many cells gain, lose, or show no clear difference in one comparison, before and after Holm's correction.
@@ -215,8 +218,8 @@ def cost_sentence(costs: Sequence[Cost]) -> str:
 def provenance_sentence(provenance: Provenance) -> str:
     """Which code, which versions, and when.
 
-    >>> provenance_sentence(Provenance(("0123456789ab",), ('{"torch": "2.11.0"}',), "2026-11-15T10:00", "2026-11-15T11:00"))
-    'Code 0123456789ab; torch 2.11.0; 2026-11-15 to 2026-11-15.'
+    >>> provenance_sentence(Provenance(("0123456789ab+changes",), ('{"torch": "2.11.0"}',), "2026-11-15T10:00", None))
+    'Code 0123456789ab with uncommitted changes; torch 2.11.0.'
     """
     versions: dict[str, None] = {}
     for text in provenance.versions:
@@ -224,11 +227,19 @@ def provenance_sentence(provenance: Provenance) -> str:
             versions |= dict.fromkeys(f"{name} {version}" for name, version in json.loads(text).items())
         except (json.JSONDecodeError, AttributeError):
             versions[text] = None
-    parts = [f"Code {', '.join(revision[:12] for revision in provenance.revisions)}"] if provenance.revisions else []
+    parts = [f"Code {', '.join(map(_revision, provenance.revisions))}"] if provenance.revisions else []
     parts += [", ".join(versions)] if versions else []
     if provenance.first and provenance.last:
         parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
     return "; ".join(parts) + "." if parts else ""
+
+
+def _revision(text: str) -> str:
+    """Which code, as records say it: a commit's short hash, or that of the source where there was no commit."""
+    changed = text.endswith(_CHANGED)
+    name = text.removesuffix(_CHANGED)
+    prefix, dash, digits = name.rpartition("-")
+    return f"{prefix}{dash}{digits[:12]}{' with uncommitted changes' if changed else ''}"
 
 
 def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
