@@ -11,18 +11,13 @@ import pandas as pd
 import pytest
 
 from sharpen.paper import published
+from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.page import Part, study_page
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
-from sharpen.report.study_text import (
-    agreement,
-    band_sentences,
-    gain_sentence,
-    missing_lines,
-    provenance_sentence,
-)
+from sharpen.report.study_text import agreement, band_sentences, gain_sentence, provenance_sentence
 from sharpen.report.values import number, signed
 from sharpen.studies import load_study
-from sharpen.studies.curves import Curve, Point
+from sharpen.studies.curves import Curve, Point, lambda_curves
 from sharpen.studies.outcome import Provenance, outcome
 from tests.studies.fake import records, traces
 
@@ -69,6 +64,42 @@ def test_a_cell_with_part_of_its_runs_is_named_as_such(told):
     (said,) = [line for line in sheet.findings if line.startswith("baseline")]
     counts = dict(re.findall(r"(\d+) cells \(([^)]+)\)", said.split("Not compared: ")[1]))
     assert {text: int(n) for n, text in counts.items()}["data not at hand"] == 12
+
+
+def test_a_range_of_lambda_that_was_not_run_is_named_wherever_the_rest_is_shown():
+    study = load_study("lambda-curves")
+    few = {"datasets": ["cora", "photo"], "models": ["gcn", "gat"]}
+    keep = lambda t: t.dataset == "cora" and t.lam >= 0 and (t.model == "gcn" or t.lam != 0.3)  # noqa: E731
+    found = outcome(study, "paper", records(study, "paper", keep=keep, **few), **few)
+    lines = missing_lines(found)
+    assert lines == [
+        "λ from −1 to −0.05 not run yet: Cora GCN (1 cell).",
+        "λ from −1 to −0.05, = 0.3 not run yet: Cora GAT (1 cell).",
+        "not run yet: Photo (2 cells).",
+    ]
+    curves = lambda_curves(found)
+    assert missing_lams(found, curves[:1]) == "λ from −1 to −0.05 not run yet"
+    assert "λ from −1 to −0.05 not run yet in 1 cell; λ from" in missing_lams(found, curves)
+    sheet = study_sheet(found)
+    assert sheet.findings[0].startswith("λ from −1 to −0.05 not run yet in 1 cell; ")
+    assert "GCN (1 dataset): the median Δ" in sheet.findings[0]
+    below = study_page([Part(study, found), Part(load_study("universal"), outcome_of_universal())], [], "").below
+    assert below[-1].startswith("Without a complete cell yet: The effect of λ (λ from −1 to −0.05 not run yet")
+
+
+def outcome_of_universal():
+    study = load_study("universal")
+    return outcome(study, "paper", records(study, "paper", datasets=["cora"], models=["gcn"]), datasets=["cora"])
+
+
+def test_a_cell_is_named_once_for_what_was_not_run():
+    study = load_study("offset")
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+    found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lam == 1.35, **few), **few)
+    assert missing_lines(found) == ["offset-0.10, offset-0.05, offset+0.05 and offset+0.10 not run yet: Cora (1 cell)."]
+    study = load_study("retune")
+    found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lr == 0.001, **few), **few)
+    assert missing_lines(found) == ["20 of 26 variants not run yet: Cora (1 cell)."]
 
 
 def test_a_study_of_many_comparisons_tells_those_that_were_run():

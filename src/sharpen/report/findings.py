@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from sharpen.errors import InputError, did_you_mean
+from sharpen.report.missing import missing_lams
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.split_story import Found, split_story, tuned_elsewhere
 from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus, own_score
@@ -228,7 +229,7 @@ def curves(found: Found) -> str:
         if not drawn:
             continue
         parts += [
-            sentences(band_sentences(drawn)),
+            sentences(band_sentences(drawn, missing_lams(outcome, drawn))),
             to_markdown(lambda_table(drawn, f"Glass's Δ by λ, {protocol} protocol")),
         ]
     return "\n\n".join(part.strip() for part in parts) or "Not run yet."

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sharpen.report import figures
+from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.names import dataset_title
 from sharpen.report.study_tables import (
     HETEROPHILOUS,
@@ -26,7 +27,6 @@ from sharpen.report.study_text import (
     cost_sentence,
     gain_sentences,
     gap_sentence,
-    missing_lines,
     provenance_sentence,
     sentences,
 )
@@ -107,7 +107,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     quick = [] if limit is None else [f"At most {limit} epochs a run: a quick look, and no result of the study."]
     findings = [gap_sentence(trajectories)] if trajectories else []
     if is_curve:
-        findings += band_sentences(curves)
+        findings += band_sentences(curves, missing_lams(outcome, curves))
     else:
         findings += gain_sentences(outcome, [contrast.name for contrast in contrasts], MOST_GRIDS)
     if outcome.protocol == "paper":
@@ -337,11 +337,12 @@ def _figures(
     first = next((contrast.name for contrast in outcome.study.compare), "")
     if not is_curve and any(effect.difference is not None for _, effect in outcome.effects(first)):
         drawn["differences"] = partial(figures.forest_figure, outcome, first)
+    missing = missing_lams(outcome, curves)
     if curves:
-        drawn["curves"] = partial(figures.lambda_panels, curves)
+        drawn["curves"] = partial(figures.lambda_panels, curves, missing)
     if sum(bool(curve.zero.sd) for curve in curves) > 2:  # what is said of many cells needs some
-        drawn["glass"] = partial(figures.glass_figure, curves)
-        drawn["improvements"] = partial(figures.improvements_figure, curves)
+        drawn["glass"] = partial(figures.glass_figure, curves, missing)
+        drawn["improvements"] = partial(figures.improvements_figure, curves, missing)
     if trajectories:
         drawn["entropy"] = partial(figures.entropy_figure, trajectories)
     if offsets := offset_steps(outcome):

@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 
 
 @styled
-def lambda_panels(curves: Sequence[Curve]) -> Figure:
+def lambda_panels(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """Test score over λ, one panel per cell, with the crosshair of λ = 0.
 
     The band is the 95 % interval of the paired difference to λ = 0, drawn around the baseline's mean plus that difference.
+
+    Args:
+        curves: One for each cell.
+        missing: Which λ of the study they do not show, for the caption (:func:`sharpen.report.missing.missing_lams`).
 
     >>> from sharpen.studies.curves import Point
     >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, (lam - 0.5, lam + 0.5), lam) for lam in (0.0, 0.5, 1.0, 1.5)]
@@ -66,7 +70,7 @@ def lambda_panels(curves: Sequence[Curve]) -> Figure:
         figure,
         "Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0, cut off where it leaves the axes. "
         "Crosshair: λ = 0, no sharpening"
-        f"{marked}. Runs per λ: {_counts(curves)}.",
+        f"{marked}. Runs per λ: {_counts(curves)}.{_lacking(missing)}",
     )
     return figure
 
@@ -93,7 +97,7 @@ def _panel(axes: Axes, curve: Curve) -> None:
 
 
 @styled
-def glass_figure(curves: Sequence[Curve]) -> Figure:
+def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """Glass's Δ over λ: the median over datasets and the interquartile band, one line per model.
 
     >>> from sharpen.studies.curves import Point
@@ -124,13 +128,13 @@ def glass_figure(curves: Sequence[Curve]) -> Figure:
     caption(
         figure,
         "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile, "
-        "cut off where it leaves the axes.",
+        f"cut off where it leaves the axes.{_lacking(missing)}",
     )
     return figure
 
 
 @styled
-def improvements_figure(curves: Sequence[Curve]) -> Figure:
+def improvements_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """For every λ, in how many cells the score rises or falls, and by how much in units of Glass's Δ.
 
     >>> from sharpen.studies.curves import Point
@@ -192,9 +196,13 @@ def improvements_figure(curves: Sequence[Curve]) -> Figure:
     caption(
         figure,
         f"{cells} cells per λ. Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. Boxes: quartiles of the gains (above "
-        "zero) and of the losses (below), whiskers from the 5th to the 95th percentile.",
+        f"zero) and of the losses (below), whiskers from the 5th to the 95th percentile.{_lacking(missing)}",
     )
     return figure
+
+
+def _lacking(missing: str | None) -> str:
+    return f" Of the study's λ: {missing}." if missing else ""
 
 
 def _counts(curves: Sequence[Curve]) -> str:

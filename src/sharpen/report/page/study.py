@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sharpen.report.missing import missing_lams
 from sharpen.report.page.charts import chapter, choice, facts, section, words
 from sharpen.report.page.document import Page
 from sharpen.report.page.sheets import gain_sheet, sheet
@@ -148,10 +149,13 @@ def _headline(part: Part) -> str:
 
 def _without_results(parts: Sequence[Part]) -> list[str]:
     """Which studies of several have no complete cell yet."""
-    titles = {part.study.title: None for part in parts if part.study.reads is None}
     ready = {part.study.title for part in parts if part.outcome.complete}
-    lacking = [title for title in titles if title not in ready]
-    return [f"Without a complete cell yet: {', '.join(lacking)}."] if lacking and ready else []
+    lacking: dict[str, str] = {}
+    for part in parts:
+        if part.study.reads is None and part.study.title not in ready:
+            lams = missing_lams(part.outcome, part.curves)
+            lacking[part.study.title] = f"{part.study.title} ({lams})" if lams else part.study.title
+    return [f"Without a complete cell yet: {', '.join(lacking.values())}."] if lacking and ready else []
 
 
 def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[tuple[str, str]]:
@@ -241,6 +245,8 @@ def _figures(part: Part) -> list[dict[str, Any]]:
     if part.curves:
         glass = [chart] if (chart := glass_chart(part.curves)) is not None else []
         text = "The gain over λ = 0, mean over runs. Losses of three times the largest gain and more leave the picture."
+        if lams := missing_lams(outcome, part.curves):
+            text += f" Of the study's λ: {lams}."
         sections.append(section("What λ does", *glass, *lambda_charts(part.curves), text=text))
     if part.traces is not None and (found := dynamics(outcome, part.traces)):
         text = "Mean entropy in the training step of each epoch. Line: mean over runs; band: least to largest."
