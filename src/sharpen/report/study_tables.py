@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from sharpen.evaluation.paired import FEWEST_BOOTSTRAPPED
 from sharpen.paper import lambda_star
-from sharpen.report.names import dataset_title, model_title
+from sharpen.report.names import dataset_title, model_title, plural
 from sharpen.report.tables import Column, Place, Table
 from sharpen.report.values import (
     Chance,
@@ -136,11 +137,7 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     kept = [name for name in _DETAILS if name in always or any(row.get(name) is not None for row in rows)]
     if len(wanted) == 1:
         kept = [name for name in kept if name != "comparison"]
-    notes = [
-        READING,
-        "Holm: corrected over the cells of the table, one comparison at a time. Wilcoxon: signed-rank test of the "
-        "pairs. Glass's Δ: the difference in standard deviations of the side it is against.",
-    ]
+    notes = [READING, _tests_note([outcome.effects(contrast.name) for contrast in wanted])]
     if "consistent" in kept:
         notes.append(
             "Consistent: zero lies within Welch's 95 % interval of our mean difference minus the paper's, given both "
@@ -152,6 +149,18 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
         columns=tuple(_DETAILS[name] for name in kept),
         rows=tuple(tuple(row.get(name) for name in kept) for row in rows),
         notes=tuple(notes),
+    )
+
+
+def _tests_note(families: Sequence[Sequence[tuple[CellOutcome, Effect]]]) -> str:
+    """How the tests of a table are to be read, and over how many cells each was corrected."""
+    sizes = sorted({sum(effect.corrected_p is not None for _, effect in family) for family in families} - {0})
+    over = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}" if sizes else "no"
+    return (
+        f"Holm: corrected over {over} complete {plural('cell', 1 if sizes == [1] else 2)}, one comparison at a time; a cell whose "
+        "differences are all zero counts with p = 1. Wilcoxon: signed-rank test of the pairs. Bootstrap: not given below "
+        f"{FEWEST_BOOTSTRAPPED} pairs, where it is little more than their range. Glass's Δ: the difference in standard deviations "
+        "of the side it is against."
     )
 
 
