@@ -242,6 +242,16 @@ def test_the_index_links_every_page(told):
     assert "(comparison-paper.md)" in text
 
 
+def test_the_index_tells_the_runs_that_a_study_has_to_itself(told):
+    sheets = [study_sheet(told(name)) for name in ("universal", "labeled-term")]
+    ids = [set(sheet.runs) for sheet in sheets]
+    rows = [line.split("|") for line in index_markdown(sheets, "").splitlines() if "-paper.md)" in line]
+    assert ids[0] & ids[1]
+    for row, own, other in zip(rows, ids, reversed(ids), strict=True):
+        assert row[3].strip().startswith(f"{len(own)} of ")
+        assert int(row[4]) == len(own - other) < len(own)
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("name", ["main", "comparison", "universal"])
 def test_latex_compiles_as_it_is(name, told, tmp_path: Path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sharpen.report import figures
 from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.names import dataset_title
+from sharpen.report.shares import run_ids, shared_counts
 from sharpen.report.study_tables import (
     HETEROPHILOUS,
     details,
@@ -56,6 +57,7 @@ class Sheet:
         tables: in the order of the page, the paper's layout first.
         data: the table whose numbers the CSV holds.
         missing, cost, provenance: sentences on what is not there, what it took, where it comes from.
+        runs: the trials whose records it shows, if it is not another study's report that shows them.
         figures: what draws each, by name; drawn only when asked for.
     """
 
@@ -70,6 +72,7 @@ class Sheet:
     cost: str = ""
     provenance: str = ""
     progress: str = ""
+    runs: frozenset[str] = field(default=frozenset(), repr=False)
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict, repr=False)
 
 
@@ -124,6 +127,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         cost=cost_sentence(outcome.costs),
         provenance=provenance_sentence(outcome.provenance),
         progress=f"{outcome.finished:,} of {outcome.planned:,}",
+        runs=run_ids(outcome),
         figures=_figures(outcome, curves, trajectories, is_curve),
     )
 
@@ -312,16 +316,24 @@ def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
         "Made by `sharpen study report` from the records in `store/`; `make results` makes it anew. Every page has its",
         "tables as CSV and LaTeX beside it; [page.html](page.html) has all of it to look at.",
         "",
-        "| study | protocol | runs | what it found | time |",
-        "|:---|:---|:---|:---|:---|",
+        "| study | protocol | runs | of its own | what it found | time, with shared runs |",
+        "|:---|:---|:---|---:|:---|:---|",
     ]
-    for sheet in sheets:
+    for sheet, shared in zip(sheets, shared_counts([sheet.runs for sheet in sheets]), strict=True):
+        own = f"{len(sheet.runs) - shared:,}" if sheet.runs else ""
         found = markdown_text(sheet.findings[0]) if sheet.findings else ""
         parts.append(
-            f"| [{markdown_text(sheet.title)}]({sheet.name}.md) | {sheet.protocol} | {sheet.progress} | {found} | "
+            f"| [{markdown_text(sheet.title)}]({sheet.name}.md) | {sheet.protocol} | {sheet.progress} | {own} | {found} | "
             f"{markdown_text(sheet.cost)} |"
         )
-    parts += ["", f"All records together: {markdown_text(total)}", ""]
+    parts += [
+        "",
+        "Of its own: runs that no other row has. The time of a row is that of all runs it shows, also of those that another row",
+        "needed anyway: a row without runs of its own took nothing.",
+        "",
+        f"All records together, each run once: {markdown_text(total)}",
+        "",
+    ]
     return "\n".join(parts)
 
 

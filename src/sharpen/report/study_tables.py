@@ -141,7 +141,8 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     if "consistent" in kept:
         notes.append(
             "Consistent: zero lies within Welch's 95 % interval of our mean difference minus the paper's, given both "
-            "spreads and both numbers of runs; the paper's spread is that of both sides together, as if they were independent."
+            "spreads and both numbers of runs; the paper's spread is that of both sides together, as if they were independent. "
+            "Where it is wide nearly any difference is consistent, and it says little."
         )
     what = minus(wanted[0].name) if len(wanted) == 1 else "every comparison"
     return Table(

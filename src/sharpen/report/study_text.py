@@ -12,6 +12,7 @@ import numpy as np
 from sharpen.report.missing import kind
 from sharpen.report.names import cell_title, model_title, plural
 from sharpen.report.study_tables import minus
+from sharpen.report.tally import tally
 from sharpen.report.values import number, signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, glass_bands
@@ -31,24 +32,24 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
     'ts-0.25 − baseline: no cell has all its pairs yet.'
     """
-    effects = [effect for _, effect in outcome.effects(name) if effect.complete]
-    others = _not_counted([effect for _, effect in outcome.effects(name) if not effect.complete])
-    if not effects:
+    everywhere = [effect for _, effect in outcome.effects(name)]
+    others = _not_counted([effect for effect in everywhere if not effect.complete])
+    counts = tally(everywhere)
+    if counts is None:
         return f"{minus(name)}: no cell has all its pairs yet.{others}"
-    verdicts = [effect.verdict for effect in effects]
-    sure = [effect for effect in effects if effect.corrected_p is not None and effect.corrected_p < 0.05]
-    means = [effect.difference.difference for effect in effects if effect.difference is not None]
     text = (
-        f"{minus(name)}: of {len(effects)} {plural('cell', len(effects))}, {verdicts.count('gain')} gain, "
-        f"{verdicts.count('loss')} lose, {len(effects) - verdicts.count('gain') - verdicts.count('loss')} show no clear "
-        f"difference (95 % t interval); corrected for being several (Holm), {sum(_mean(e) > 0 for e in sure)} gain and "
-        f"{sum(_mean(e) < 0 for e in sure)} lose. Median over cells {signed(float(np.median(means)))} points, mean "
-        f"{signed(float(np.mean(means)))}."
+        f"{minus(name)}: of {counts.cells} {plural('cell', counts.cells)}, {counts.gains} gain, {counts.losses} lose, "
+        f"{counts.unclear} show no clear difference (95 % t interval); corrected for being several (Holm), "
+        f"{counts.corrected_gains} gain and {counts.corrected_losses} lose. Median over cells {signed(counts.median)} points, mean "
+        f"{signed(counts.mean)}."
     )
-    judged = [effect.consistency for effect in effects if effect.consistency is not None]
+    judged = [effect.consistency for effect in everywhere if effect.complete and effect.consistency is not None]
     agreeing = sum(bool(consistency.consistent) for consistency in judged)
     if judged:
-        text += f" Consistent with the paper's difference: {agreeing} of {len(judged)}."
+        text += (
+            f" Consistent with the paper's difference (Welch's 95 % interval; it says little where published spreads are "
+            f"wide): {agreeing} of {len(judged)}."
+        )
     return text + others
 
 
@@ -225,10 +226,6 @@ def _revision(text: str) -> str:
     name = text.removesuffix(_CHANGED)
     prefix, dash, digits = name.rpartition("-")
     return f"{prefix}{dash}{digits[:12]}{' with uncommitted changes' if changed else ''}"
-
-
-def _mean(effect: Effect) -> float:
-    return 0.0 if effect.difference is None else effect.difference.difference
 
 
 def sentences(lines: Iterable[str]) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from sharpen.report.missing import missing_lams
 from sharpen.report.page.charts import chapter, choice, facts, section, words
 from sharpen.report.page.document import Page
@@ -22,6 +20,7 @@ from sharpen.report.page.study_charts import (
     ranking_charts,
     retune_charts,
 )
+from sharpen.report.shares import run_ids, shared_counts, was_run
 from sharpen.report.study import (
     Sheet,
     comparison_sheet,
@@ -32,6 +31,7 @@ from sharpen.report.study import (
     study_sheet,
 )
 from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
+from sharpen.report.tally import Tally, contrast_words, tally
 from sharpen.report.values import signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, lambda_curves
@@ -93,13 +93,16 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
     ['paired protocol: 20 splits or seeds', "the paper's protocol: its splits and runs"]
     """
     known = _curves(parts)
+    shared = {id(part): count for part, count in zip(parts, _shared(parts), strict=True)}
     chapters = []
     for study in {part.study.name: part.study for part in parts}.values():
         own = {part.outcome.protocol: part for part in parts if part.study.name == study.name}
         ordered = [own[name] for name in PROTOCOLS if name in own] + [
             own[name] for name in own if name not in PROTOCOLS
         ]
-        views = {PROTOCOLS.get(p.outcome.protocol, p.outcome.protocol): _sections(p, known) for p in ordered}
+        views = {
+            PROTOCOLS.get(p.outcome.protocol, p.outcome.protocol): _sections(p, known, shared[id(p)]) for p in ordered
+        }
         shown = next((i for i, part in enumerate(ordered) if part.outcome.complete), 0)
         chapters.append(chapter(study.title, study.about or "", views, name=study.name, shown=shown))
     leading = _leading(parts)
@@ -108,7 +111,8 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
         headline=_headline(leading),
         below=[
             "Differences are between runs on the same split with the same seed; their intervals are 95 % t intervals. λ is chosen "
-            "by validation scores, and test scores have no part in it.",
+            "by validation scores, and test scores have no part in it. A cell gains or loses where its interval excludes zero; "
+            "after correction (Holm's, for being several) where its corrected p is below 0.05.",
             *_without_results(parts),
         ],
         tiles=_tiles(parts, leading, costs),
@@ -133,18 +137,20 @@ def _leading(parts: Sequence[Part]) -> Part:
 def _headline(part: Part) -> str:
     if not part.study.compare or part.study.reads is not None:
         return f"{part.study.title}."
-    name = part.study.compare[0].name
-    effects = [effect for _, effect in part.outcome.effects(name) if effect.complete]
-    gains = [effect.difference.difference for effect in effects if effect.difference is not None]
-    if not gains:
+    counts = _leading_tally(part)
+    if counts is None:
         return f"{part.study.title}: no cell has all its pairs yet."
-    verdicts = [effect.verdict for effect in effects]
-    up, down = verdicts.count("gain"), verdicts.count("loss")
-    cells = f"{len(gains)} cell{'s' * (len(gains) > 1)}"
     return (
-        f"{part.study.title}: of {cells}, {up} gain, {down} lose, {len(gains) - up - down} show no clear difference; "
-        f"{signed(float(np.median(gains)))} points in the median ({minus(name)}, {part.outcome.protocol} protocol)."
+        f"{part.study.title}: {counts.words}. {signed(counts.median)} points in the median "
+        f"({contrast_words(part.outcome, part.study.compare[0])}, {part.outcome.protocol} protocol)."
     )
+
+
+def _leading_tally(part: Part) -> Tally | None:
+    """Over the cells of the first comparison, if it has one."""
+    if not part.study.compare or part.study.reads is not None:
+        return None
+    return tally(effect for _, effect in part.outcome.effects(part.study.compare[0].name))
 
 
 def _without_results(parts: Sequence[Part]) -> list[str]:
@@ -160,10 +166,17 @@ def _without_results(parts: Sequence[Part]) -> list[str]:
 
 def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[tuple[str, str]]:
     studies = {part.study.name for part in parts}
+    ready = {
+        part.study.name for part, shared in zip(parts, _shared(parts), strict=True) if was_run(part.outcome, shared)
+    }
     cells = leading.outcome.cells
     runs, seconds = sum(cost.runs for cost in costs), sum(cost.seconds for cost in costs)
     devices = ", ".join(dict.fromkeys(cost.device for cost in costs))
-    tiles = [(str(len(studies)), "study" if len(studies) == 1 else "studies")]
+    tiles = []
+    if (counts := _leading_tally(leading)) is not None:
+        tiles.append((f"{counts.gains} of {counts.cells}", f"cells gain{counts.after}; {counts.losing}"))
+    if len(studies) > 1:
+        tiles.append((f"{len(ready)} of {len(studies)}", "studies have results"))
     tiles.append(
         (f"{leading.outcome.complete} of {len(cells)}", f"cells of {leading.study.title.lower()} are complete")
     )
@@ -171,6 +184,12 @@ def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[
     if costs:
         tiles.append((duration(seconds), f"on {devices}"))
     return tiles
+
+
+def _shared(parts: Sequence[Part]) -> list[int]:
+    """Of every part's runs, how many another part has too; what reads another study's records shares them all."""
+    ids = [frozenset() if part.study.reads is not None else run_ids(part.outcome) for part in parts]
+    return shared_counts(ids)
 
 
 def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
@@ -185,7 +204,7 @@ def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
     return found
 
 
-def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]]) -> list[dict[str, Any]]:
+def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]], shared: int) -> list[dict[str, Any]]:
     study, outcome = part.study, part.outcome
     if study.reads is not None:
         report = comparison_sheet(study, outcome)
@@ -202,7 +221,9 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]])
         sections += _figures(part)
     if report.missing:
         sections.append(section("What is missing, and why", words(report.missing)))
-    entries = [("runs", report.progress), ("time", report.cost), ("where records come from", report.provenance)]
+    own = f"; {len(report.runs) - shared:,} of its own, {shared:,} that other studies or protocols here show too"
+    entries = [("runs", report.progress + (own if shared else "")), ("time of all of them", report.cost)]
+    entries += [("where records come from", report.provenance)]
     entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
     entries += [("datasets", ", ".join(study.datasets)), ("models", ", ".join(study.models))]
     sections.append(section("How this was made", facts([(name, text) for name, text in entries if text])))
