@@ -139,6 +139,48 @@ def test_the_csv_holds_every_cell_with_all_numbers(told):
     assert float(cells["wikics", "mlp"]["paper"]) == 1.52
 
 
+@pytest.mark.parametrize("name", ["main", "offset", "universal"])
+def test_the_columns_of_the_csv_do_not_depend_on_what_was_run(name, told):
+    empty = outcome(load_study(name), "paper", pd.DataFrame(), datasets=["cora"])
+    headers = [sheet_csv(study_sheet(found)).splitlines()[0] for found in (empty, told(name), told("main"))]
+    assert headers[0] == headers[1] == headers[2]
+    names = headers[0].split(",")
+    assert len(set(names)) == len(names)
+    assert {"comparison", "gain_low", "chosen_lam", "bootstrap_high", "consistent", "note"} <= set(names)
+
+
+def test_the_columns_of_scores_and_ranks_do_not_depend_on_what_was_run(told, tmp_path: Path):
+    (tmp_path / "six.yaml").write_text(SIX)
+    six = load_study(tmp_path / "six.yaml")
+    texts = [sheet_csv(study_sheet(outcome(six, "paper", frame))) for frame in (pd.DataFrame(), records(six, "paper"))]
+    study = load_study("comparison")
+    texts += [sheet_csv(comparison_sheet(study, found)) for found in (told("main"), told("arxiv"))]
+    headers = [text.splitlines()[0] for text in texts]
+    assert headers[0] == headers[1]
+    assert headers[2] == headers[3]
+
+
+def test_nobody_is_ranked_where_none_of_ours_has_a_score(told):
+    sheet = comparison_sheet(load_study("comparison"), told("main"))
+    rows = list(csv.DictReader(io.StringIO(sheet_csv(sheet))))
+    assert {row["rank"] for row in rows if row["dataset"] == "wikics"} == {""}
+    assert "1" in {row["rank"] for row in rows if row["dataset"] == "cora"}
+    (table,) = [table for table in sheet.tables if "homophilous graphs" in table.title and "hetero" not in table.title]
+    place = [column.key for column in table.columns].index("wikics")
+    shown = " ".join(str(row[place]) for row in table.rows)
+    assert "Ranked" not in shown
+    assert "80.93" in shown  # the best of the others
+
+
+def test_what_the_paper_retuned_stands_beside_what_validation_chose(told):
+    (table,) = [table for table in study_sheet(told("retune")).tables if "what was chosen" in table.title]
+    rows = {(row[0].key, row[1].key): [place.line().text for place in row[2:]] for row in table.rows}
+    chosen = told("retune").cell("cora", "gcn").sides["retuned"].trial
+    assert rows["cora", "gcn"] == ["0.001", "0.7", f"{chosen.lr:g}", f"{chosen.dropout:g}", "0.001", "0.65"]
+    assert rows["cora", "sage"][2:] == ["not run yet", "", "0.00025", "0.7"]
+    assert not any("what was chosen" in table.title for table in study_sheet(told("main")).tables)
+
+
 def test_cells_are_counted_only_when_all_their_pairs_are_there(told):
     sentence = gain_sentence(told("universal"), "ts-0.25 - baseline")
     assert "of 3 cells," in sentence

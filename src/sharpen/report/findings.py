@@ -16,8 +16,9 @@ from sharpen.errors import InputError, did_you_mean
 from sharpen.report.missing import missing_lams
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.shares import run_ids, shared_counts, was_run
+from sharpen.report.special_tables import dynamics_table, lambda_table
 from sharpen.report.split_story import Found, split_story, tuned_elsewhere
-from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus, own_score
+from sharpen.report.study_tables import gain_grid, minus, own_score
 from sharpen.report.study_text import (
     agreement,
     agreement_sentence,

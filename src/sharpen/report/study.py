@@ -11,14 +11,18 @@ from sharpen.report import figures
 from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.names import dataset_title
 from sharpen.report.shares import run_ids, shared_counts
-from sharpen.report.study_tables import (
-    HETEROPHILOUS,
-    details,
+from sharpen.report.special_tables import (
     dynamics_table,
-    gain_grid,
     lambda_table,
     ranking_data,
     ranking_table,
+    retuned_table,
+    shown_rankings,
+)
+from sharpen.report.study_tables import (
+    HETEROPHILOUS,
+    details,
+    gain_grid,
     score_data,
     score_grid,
 )
@@ -35,7 +39,7 @@ from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, 
 from sharpen.studies.curves import Curve, lambda_curves, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics, Traces, dynamics
 from sharpen.studies.outcome import Outcome
-from sharpen.studies.ranking import Ranking, rankings
+from sharpen.studies.ranking import Ranking
 from sharpen.studies.spec import Contrast, Study
 from sharpen.studies.steps import offset_steps, retune_steps
 
@@ -102,6 +106,8 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         tables += [gain_grid(outcome, contrast) for contrast in shown_contrasts(outcome)]
     if trajectories:
         tables.append(dynamics_table(trajectories, f"{study.title}: the gap, {outcome.protocol} protocol"))
+    if (chosen := retuned_table(outcome)) is not None:
+        tables.append(chosen)
     data = details(outcome) if study.compare else score_data(outcome)
     if study.compare and not is_curve:
         detailed = details(outcome, contrasts, only_pairs=True)
@@ -211,7 +217,7 @@ def comparison_sheet(study: Study, main: Outcome) -> Sheet:
     >>> sheet.findings
     ('No score of ours is there to rank yet.',)
     """
-    found = rankings(study, main)
+    found = shown_rankings(study, main)
     groups = [[r for r in found if (r.dataset in HETEROPHILOUS) is kind] for kind in (False, True)]
     names = ("homophilous graphs", "heterophilous graphs")
     tables = [
@@ -283,10 +289,8 @@ def sheet_csv(sheet: Sheet) -> str:
     >>> from sharpen.studies import load_study
     >>> from sharpen.studies.outcome import outcome
     >>> sheet = study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame(), models=["gcn"]))
-    >>> print(sheet_csv(sheet))
-    dataset,model,against,against_paper,against_paper_sd,variant,variant_paper,variant_paper_sd,gain,paper,paper_sd,note
-    ogbn-arxiv,gcn,,73.09,0.18,,73.3,0.23,,0.21,0.292062,not run yet
-    <BLANKLINE>
+    >>> print(sheet_csv(sheet)[:68])
+    dataset,model,comparison,against_mean,against_sd,against_n,against_p
     """
     return to_csv(sheet.data)
 

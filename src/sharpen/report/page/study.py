@@ -21,6 +21,7 @@ from sharpen.report.page.study_charts import (
     retune_charts,
 )
 from sharpen.report.shares import run_ids, shared_counts, was_run
+from sharpen.report.special_tables import dynamics_table, retuned_table, shown_rankings
 from sharpen.report.study import (
     Sheet,
     comparison_sheet,
@@ -30,7 +31,7 @@ from sharpen.report.study import (
     shown_contrasts,
     study_sheet,
 )
-from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
+from sharpen.report.study_tables import details, minus, score_grid
 from sharpen.report.tally import Tally, contrast_words, tally
 from sharpen.report.values import signed
 from sharpen.studies.cost import duration
@@ -38,7 +39,6 @@ from sharpen.studies.curves import Curve, lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
 from sharpen.studies.outcome import Cost, Outcome
 from sharpen.studies.plan import Cell
-from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study
 from sharpen.studies.steps import offset_steps, retune_steps
 
@@ -208,7 +208,7 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]],
     study, outcome = part.study, part.outcome
     if study.reads is not None:
         report = comparison_sheet(study, outcome)
-        ranked = ranking_charts(rankings(study, outcome))
+        ranked = ranking_charts(shown_rankings(study, outcome))
         sections = [section("What it found", words(report.findings))]
         sections.append(
             choice("Ours among published methods", ranked, text="By test score; an order of means, and no test.")
@@ -242,6 +242,8 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
     for name in scored_names(outcome):
         views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
         known.append(any(cell.sides[name].n for cell in outcome.cells))
+    if (chosen := retuned_table(outcome)) is not None:
+        views["what was chosen"] = [sheet(chosen)]
     detailed = details(outcome, leading_contrasts(study), only_pairs=True)
     if detailed.rows:
         views["every number"] = [sheet(detailed)]

@@ -265,7 +265,7 @@ def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
             rows.append(
                 {
                     "group": "",
-                    "name": f"{entry.rank}. {entry.method}",
+                    "name": entry.method if entry.rank is None else f"{entry.rank}. {entry.method}",
                     "color": "blue" if entry.ours else "grey",
                     "mean": entry.mean,
                     "low": entry.mean - spread if entry.sd is not None else None,
