@@ -249,7 +249,7 @@ def test_a_study_with_traces_has_the_table_of_gaps(told):
     frame = records(study, "paper", datasets=["cora"])
     sheet = study_sheet(told("entropy-dynamics"), traces(frame))
     assert "change of the gap" in page(sheet)
-    assert "entropy" in sheet.figures
+    assert set(sheet.figures) == {"entropy"}  # it is not about test scores
 
 
 def test_the_comparison_names_every_method_and_cites_it_as_published(told):

@@ -351,7 +351,8 @@ def _figures(
     """What can be drawn from what is there; a figure without data is not made."""
     drawn: dict[str, Callable[[], Figure]] = {}
     first = next((contrast.name for contrast in outcome.study.compare), "")
-    if not is_curve and any(effect.difference is not None for _, effect in outcome.effects(first)):
+    # What is traced is what the study is about: test scores stand in its tables.
+    if not is_curve and not trajectories and any(effect.difference is not None for _, effect in outcome.effects(first)):
         drawn["differences"] = partial(figures.forest_figure, outcome, first)
     missing = missing_lams(outcome, curves)
     if curves:

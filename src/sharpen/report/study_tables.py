@@ -88,8 +88,11 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
         if effect.difference is not None:
             values.append(_score(side, cell.planned))
         values += _gain(effect)
-        kept = side.variant == cell.sides[contrast.against].variant  # the reason says so already
-        if not kept and (choice := _choice(cell, side, outcome.study)) is not None:
+        # Of what changes nothing the reason says so already.
+        if (
+            kept_setting(cell, effect, outcome.study) is None
+            and (choice := _choice(cell, side, outcome.study)) is not None
+        ):
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
@@ -305,6 +308,23 @@ def _choice(cell: CellOutcome, side: Side, study: Study) -> Choice | None:
         return None
     only_lam = all(on_lambda_curve(cell, name, study) for name in study.choose[side.name])
     return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
+
+
+def kept_setting(cell: CellOutcome, effect: Effect, study: Study) -> str | None:
+    """That validation chose the very side a choice is compared with, in two words; None if it did not.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> kept_setting(empty.cells[0], empty.cells[0].effects[0], empty.study) is None
+    True
+    """
+    side = cell.sides[effect.contrast.variant]
+    if side.variant is None or side.variant != cell.sides[effect.contrast.against].variant:
+        return None
+    choice = _choice(cell, side, study)
+    return None if choice is None else f"{choice.line().text} chosen"
 
 
 def _quoted(side: Side) -> Quoted | None:

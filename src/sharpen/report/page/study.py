@@ -14,7 +14,7 @@ from sharpen.report.page.sheets import gain_sheet, sheet
 from sharpen.report.page.study_charts import (
     difference_chart,
     dynamics_charts,
-    glass_chart,
+    glass_charts,
     lambda_charts,
     offset_charts,
     ranking_charts,
@@ -257,7 +257,9 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
 def _figures(part: Part) -> list[dict[str, Any]]:
     outcome = part.outcome
     sections = []
-    if not is_about_lam(outcome, part.curves):
+    found = dynamics(outcome, part.traces) if part.traces is not None else []
+    # What is traced is what the study is about: test scores stand in its tables.
+    if not found and not is_about_lam(outcome, part.curves):
         views = {
             minus(contrast.name): [chart]
             for contrast in shown_contrasts(outcome)
@@ -266,13 +268,12 @@ def _figures(part: Part) -> list[dict[str, Any]]:
         if views:
             sections.append(choice("All differences", views))
     if part.curves:
-        glass = [chart] if (chart := glass_chart(part.curves)) is not None else []
         text = "The gain over λ = 0, mean over runs. Losses of three times the largest gain and more leave the picture."
         if lams := missing_lams(outcome, part.curves):
-            text += f" Of the study's λ: {lams}."
-        sections.append(section("What λ does", *glass, *lambda_charts(part.curves), text=text))
-    if part.traces is not None and (found := dynamics(outcome, part.traces)):
-        text = "Mean entropy in the training step of each epoch. Line: mean over runs; band: least to largest."
+            text += f" Missing: {lams}."
+        sections.append(section("What λ does", *glass_charts(part.curves), *lambda_charts(part.curves), text=text))
+    if found:
+        text = "Mean entropy in the training step of each epoch. Line: median over runs; band: least to largest."
         sections.append(choice("Entropy during training", dynamics_charts(found), text=text))
         sections.append(section("The gap of all cells", sheet(dynamics_table(found, "Mean over all epochs"))))
     if offsets := offset_steps(outcome):
