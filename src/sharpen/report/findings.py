@@ -282,7 +282,8 @@ def cost(found: Found, total: Sequence[Cost]) -> str:
     """What every study took under each protocol, and all of them together."""
     outcomes = [found(study.name, p) for study in list_studies() if study.reads is None for p in study.protocols]
     rows: list[tuple[Place, ...]] = []
-    for outcome, shared in zip(outcomes, shared_counts([run_ids(o) for o in outcomes]), strict=True):
+    counts = shared_counts([(outcome.study.name, run_ids(outcome)) for outcome in outcomes])
+    for outcome, shared in zip(outcomes, counts, strict=True):
         if not was_run(outcome, shared):
             continue
         rows.append(
@@ -297,7 +298,7 @@ def cost(found: Found, total: Sequence[Cost]) -> str:
         )
     if not rows:
         return "Not run yet."
-    keys = ("study", "protocol", "runs", "of them in other rows too", "time", "device")
+    keys = ("study", "protocol", "runs", "of them in other studies too", "time", "device")
     columns = tuple(Column(key, key) for key in keys)
     notes = (
         f"All together, a run that serves several studies counted once: {cost_sentence(total)} Training only: reading data and "

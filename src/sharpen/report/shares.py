@@ -20,14 +20,14 @@ def run_ids(outcome: Outcome) -> frozenset[str]:
     return frozenset(run.id for cell in outcome.cells for side in cell.sides.values() for run in side.runs)
 
 
-def shared_counts(rows: Sequence[Collection[str]]) -> list[int]:
-    """Of the runs of every row, how many stand in another row too.
+def shared_counts(rows: Sequence[tuple[str, Collection[str]]]) -> list[int]:
+    """Of the runs of every row, how many another study shows too; a row names its study, which may have several.
 
-    >>> shared_counts([{"a", "b"}, {"b"}, set()])
+    >>> shared_counts([("main", {"a", "b"}), ("universal", {"b", "c"}), ("universal", {"c"})])
     [1, 1, 0]
     """
-    serves = Counter(id for ids in rows for id in ids)
-    return [sum(serves[id] > 1 for id in ids) for ids in rows]
+    serves = Counter(id for _, id in {(study, id) for study, ids in rows for id in ids})
+    return [sum(serves[id] > 1 for id in ids) for _, ids in rows]
 
 
 def was_run(outcome: Outcome, shared: int) -> bool:

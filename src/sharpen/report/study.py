@@ -323,7 +323,7 @@ def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
         "| study | protocol | runs | of its own | what it found | time, with shared runs |",
         "|:---|:---|:---|---:|:---|:---|",
     ]
-    for sheet, shared in zip(sheets, shared_counts([sheet.runs for sheet in sheets]), strict=True):
+    for sheet, shared in zip(sheets, shared_counts([(sheet.study.name, sheet.runs) for sheet in sheets]), strict=True):
         own = f"{len(sheet.runs) - shared:,}" if sheet.runs else ""
         found = markdown_text(sheet.findings[0]) if sheet.findings else ""
         parts.append(
@@ -332,8 +332,8 @@ def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
         )
     parts += [
         "",
-        "Of its own: runs that no other row has. The time of a row is that of all runs it shows, also of those that another row",
-        "needed anyway: a row without runs of its own took nothing.",
+        "Of its own: runs that no other study shows. The time of a row is that of all the runs it shows, those that other studies",
+        "needed anyway too: times do not add up, and where no run is its own nothing was run for it alone.",
         "",
         f"All records together, each run once: {markdown_text(total)}",
         "",

@@ -187,9 +187,9 @@ def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[
 
 
 def _shared(parts: Sequence[Part]) -> list[int]:
-    """Of every part's runs, how many another part has too; what reads another study's records shares them all."""
-    ids = [frozenset() if part.study.reads is not None else run_ids(part.outcome) for part in parts]
-    return shared_counts(ids)
+    """Of every part's runs, how many another study shows too; what reads another study's records has none of its own."""
+    nothing: frozenset[str] = frozenset()
+    return shared_counts([(p.study.name, nothing if p.study.reads is not None else run_ids(p.outcome)) for p in parts])
 
 
 def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
@@ -221,7 +221,7 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]],
         sections += _figures(part)
     if report.missing:
         sections.append(section("What is missing, and why", words(report.missing)))
-    own = f"; {len(report.runs) - shared:,} of its own, {shared:,} that other studies or protocols here show too"
+    own = f"; {len(report.runs) - shared:,} of its own, {shared:,} that other studies here show too"
     entries = [("runs", report.progress + (own if shared else "")), ("time of all of them", report.cost)]
     entries += [("where records come from", report.provenance)]
     entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
