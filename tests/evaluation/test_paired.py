@@ -62,6 +62,16 @@ def test_bootstrap_is_bca_seeded_and_blind_to_order() -> None:
     assert tuple(expected) != pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.01)
 
 
+@pytest.mark.parametrize(("n", "given"), [(2, False), (3, False), (7, False), (8, True)])
+def test_a_bootstrap_of_few_pairs_is_not_given(n: int, given: bool) -> None:
+    ours = paired_difference(SHARPENED[:n], BASELINE[:n])
+    assert (ours.bootstrap_interval is not None) == given
+    assert ours.t_interval == pytest.approx(stats.ttest_rel(SHARPENED[:n], BASELINE[:n]).confidence_interval(0.95))
+    if given:
+        scipy = stats.bootstrap(((SHARPENED - BASELINE)[:n],), np.mean, n_resamples=40_000, rng=1).confidence_interval
+        assert ours.bootstrap_interval == pytest.approx(tuple(scipy), abs=0.03)
+
+
 def test_signed_rank_equals_scipy_without_ties() -> None:
     for n in (10, 50, 300):
         d = np.random.default_rng(n).normal(0.2, size=n)
@@ -109,6 +119,14 @@ def test_equal_differences_have_no_interval_and_say_why(gain: float) -> None:
     assert d.t_interval is d.bootstrap_interval is d.t_p is None
     assert d.note == "all differences are equal: no spread to judge by"
     assert d.wilcoxon_p == (None if gain == 0 else pytest.approx(2 / 2**4))
+
+
+def test_what_cannot_differ_counts_among_several_tests() -> None:
+    same, one, shifted = ([4.0, 5.0], [4.0, 5.0]), ([4.0], [4.0]), ([4.0, 5.0], [3.0, 4.0])
+    assert paired_difference(*same).family_p == 1
+    assert math.isnan(paired_difference(*one).family_p)
+    assert math.isnan(paired_difference(*shifted).family_p)
+    assert paired_difference(SHARPENED, BASELINE).family_p == pytest.approx(stats.ttest_rel(SHARPENED, BASELINE).pvalue)
 
 
 @pytest.mark.parametrize(

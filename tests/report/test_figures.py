@@ -5,9 +5,11 @@ import itertools
 import xml.etree.ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sharpen.errors import InputError
+from sharpen.evaluation import paired_difference
 from sharpen.report.figures import (
     entropy_figure,
     forest_figure,
@@ -21,7 +23,7 @@ from sharpen.report.figures import (
 )
 from sharpen.studies import load_study
 from sharpen.studies.curves import Curve, Point, lambda_curves
-from sharpen.studies.dynamics import dynamics
+from sharpen.studies.dynamics import Dynamics, Trajectories, dynamics
 from sharpen.studies.outcome import outcome
 from sharpen.studies.ranking import rankings
 from sharpen.studies.steps import offset_steps, retune_steps
@@ -47,6 +49,10 @@ def drawn(told) -> dict:
 
 
 NAMES = ("panels", "glass", "improvements", "forest", "entropy", "ranking", "offsets", "retuning")
+
+
+def words_below(figure) -> str:
+    return " ".join(figure.get_supxlabel().split())
 
 
 def visible(figure) -> list:
@@ -120,7 +126,102 @@ def test_a_forest_shows_every_cell_with_pairs_and_the_paper(drawn, told):
         assert round(effect.published, 6) in points
     partly = [text.get_text() for text in axes.texts if "of" in text.get_text()]
     assert [text.split("n = ")[1] for text in partly] == ["5 of 10"] * 2  # Squirrel
-    assert "2 cells have only part of the runs." in " ".join(drawn["forest"].get_supxlabel().split())
+    assert "Dotted: 2 cells of which only part was run." in words_below(drawn["forest"])
+    spans = [line for line in axes.lines if len(line.get_xdata()) == 2 and line.get_xdata()[0] != line.get_xdata()[1]]
+    assert sum(line.get_linestyle() == ":" for line in spans) == 2
+
+
+def test_the_papers_difference_is_not_hidden_by_ours(drawn):
+    axes = drawn["forest"].axes[0]
+    heights = {marker: {line.get_ydata()[0] for line in axes.lines if line.get_marker() == marker} for marker in "do^"}
+    assert heights["d"]
+    assert not heights["d"] & (heights["o"] | heights["^"])
+
+
+def test_a_choice_that_changes_nothing_is_said_to_beside_its_row():
+    study = load_study("main")
+    few = {"datasets": ["cora"], "models": ["gcn", "gat"]}
+    frame = records(study, "paper", lambda t: (30 if t.model == "gat" else -30) * t.lam, **few)
+    told = {
+        text.get_text().split()[0]: text.get_text()
+        for text in forest_figure(outcome(study, "paper", frame, **few)).axes[0].texts
+    }
+    assert told["GCN"].endswith("λ = 0 chosen")
+    assert told["GAT"].endswith("n = 5")
+
+
+def test_a_panel_has_room_for_a_band_of_usual_width():
+    """Noise within the band must not fill the panel and look like structure."""
+    lams = [0.05 * i for i in range(41)]
+    points = tuple(
+        Point(lam, 80 + 0.1 * (i % 2) * (i > 0), 1.0, 5, 0.1 * (i % 2), (-2.0, 2.0) if i else None, 0.0)
+        for i, lam in enumerate(lams)
+    )
+    low, high = lambda_panels([Curve("cora", "gcn", "accuracy", points, 5)]).axes[0].get_ylim()
+    assert low <= 78
+    assert high >= 82
+    wide = (*points[:20], Point(lams[20], 80.0, 1.0, 5, 0.0, (-6.0, 6.0), 0.0), *points[21:])
+    low, high = lambda_panels([Curve("cora", "gcn", "accuracy", wide, 5, chosen=lams[20])]).axes[0].get_ylim()
+    assert low <= 74 < 86 <= high
+
+
+def test_every_model_has_a_panel_of_its_own_on_one_scale(drawn):
+    axes = drawn["glass"].axes
+    assert [a.get_title(loc="left") for a in axes] == ["GCN (2 datasets)", "GAT (2 datasets)"]
+    assert axes[0].get_ylim() == axes[1].get_ylim()
+    low, high = axes[0].get_ylim()
+    for a in axes:
+        ends = [value for line in a.lines for value in line.get_ydata() if len(line.get_ydata()) > 2]
+        assert low < min(ends) <= max(ends) < high
+
+
+def test_few_gains_are_points_whiskers_stay_on_the_axes_and_ties_are_explained():
+    glasses = [[40.0, 0.0], [1.0, -0.5], [2.0, -90.0], [3.0, -1.0], [0.5, -2.0], [1.5, -3.0], [0.7, -70.0]]
+    curves = [
+        Curve(
+            f"d{i}",
+            "gcn",
+            "accuracy",
+            tuple(Point(lam, 80.0, 1.0, 5, g, None, g) for lam, g in zip((0, 0.5, 1), (0.0, *own), strict=True)),
+            5,
+        )
+        for i, own in enumerate(glasses)
+    ]
+    figure = improvements_figure(curves[:4])
+    assert not figure.axes[1].patches  # four gains are no box
+    points = sorted(v for line in figure.axes[1].lines if line.get_marker() == "o" for v in line.get_ydata())
+    assert points == sorted(g for own in glasses[:4] for g in own if g)
+    assert "cells with exactly the score of λ = 0, at most 1 at a λ" in words_below(figure)
+    figure = improvements_figure(curves)
+    assert len(figure.axes[1].patches) == 2
+    low, high = figure.axes[1].get_ylim()
+    whiskers = [v for line in figure.axes[1].lines for v in line.get_ydata()]
+    assert low < min(whiskers) <= max(whiskers) < high
+
+
+def test_lambdas_that_were_not_run_are_named_below():
+    points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
+    for draw in (lambda_panels, glass_figure, improvements_figure):
+        figure = draw([Curve("cora", "gcn", "accuracy", points, 5)], "λ = 2 not run yet")
+        assert words_below(figure).endswith("Missing: λ = 2 not run yet.")
+
+
+def test_one_run_that_collapses_does_not_move_the_line():
+    fine, collapsed = np.full((4, 9), 0.1), np.full((1, 9), 0.9)
+    runs = Trajectories("baseline", np.concatenate([fine, collapsed]), np.full((5, 9), 0.2))
+    cell = Dynamics("cora", "gcn", runs, runs, paired_difference([0.1, 0.2], [0.1, 0.1]), above=0.5)
+    labeled, unlabeled, gap = entropy_figure([cell]).axes
+    (thick, *_) = [line for line in labeled.lines if line.get_label() == "baseline"]
+    assert set(thick.get_ydata()) == {0.1}
+    assert max(max(line.get_ydata()) for line in labeled.lines) == 0.9  # and is seen all the same
+    assert labeled.get_ylim() == unlabeled.get_ylim()
+    assert labeled.get_ylim()[0] == 0
+    assert all(axes.get_ylabel() for axes in (labeled, gap))
+
+
+def test_a_dataset_without_a_panel_is_named_with_its_reason(drawn):
+    text = words_below(drawn["ranking"])
+    assert "Left out (data not at hand): WikiCS, Amazon-Ratings, Roman-Empire." in text
 
 
 def test_an_interval_that_leaves_the_axes_ends_in_an_arrow():

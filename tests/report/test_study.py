@@ -11,13 +11,14 @@ import pandas as pd
 import pytest
 
 from sharpen.paper import published
+from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.page import Part, study_page
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
-from sharpen.report.study_text import agreement, band_sentences, gain_sentence, missing_lines
+from sharpen.report.study_text import agreement, band_sentences, gain_sentence, provenance_sentence
 from sharpen.report.values import number, signed
 from sharpen.studies import load_study
-from sharpen.studies.curves import Curve, Point
-from sharpen.studies.outcome import outcome
+from sharpen.studies.curves import Curve, Point, lambda_curves
+from sharpen.studies.outcome import Provenance, outcome
 from tests.studies.fake import records, traces
 
 
@@ -65,6 +66,42 @@ def test_a_cell_with_part_of_its_runs_is_named_as_such(told):
     assert {text: int(n) for n, text in counts.items()}["data not at hand"] == 12
 
 
+def test_a_range_of_lambda_that_was_not_run_is_named_wherever_the_rest_is_shown():
+    study = load_study("lambda-curves")
+    few = {"datasets": ["cora", "photo"], "models": ["gcn", "gat"]}
+    keep = lambda t: t.dataset == "cora" and t.lam >= 0 and (t.model == "gcn" or t.lam != 0.3)  # noqa: E731
+    found = outcome(study, "paper", records(study, "paper", keep=keep, **few), **few)
+    lines = missing_lines(found)
+    assert lines == [
+        "λ from −1 to −0.05 not run yet: Cora GCN (1 cell).",
+        "λ from −1 to −0.05, = 0.3 not run yet: Cora GAT (1 cell).",
+        "not run yet: Photo (2 cells).",
+    ]
+    curves = lambda_curves(found)
+    assert missing_lams(found, curves[:1]) == "λ from −1 to −0.05 not run yet"
+    assert "λ from −1 to −0.05 not run yet in 1 cell; λ from" in missing_lams(found, curves)
+    sheet = study_sheet(found)
+    assert sheet.findings[0].startswith("λ from −1 to −0.05 not run yet in 1 cell; ")
+    assert "GCN (1 dataset): the median Δ" in sheet.findings[0]
+    below = study_page([Part(study, found), Part(load_study("universal"), outcome_of_universal())], [], "").below
+    assert below[-1].startswith("Without a complete cell yet: The effect of λ (λ from −1 to −0.05 not run yet")
+
+
+def outcome_of_universal():
+    study = load_study("universal")
+    return outcome(study, "paper", records(study, "paper", datasets=["cora"], models=["gcn"]), datasets=["cora"])
+
+
+def test_a_cell_is_named_once_for_what_was_not_run():
+    study = load_study("offset")
+    few = {"datasets": ["cora"], "models": ["gcn"]}
+    found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lam == 1.35, **few), **few)
+    assert missing_lines(found) == ["offset-0.10, offset-0.05, offset+0.05 and offset+0.10 not run yet: Cora (1 cell)."]
+    study = load_study("retune")
+    found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lr == 0.001, **few), **few)
+    assert missing_lines(found) == ["20 of 26 variants not run yet: Cora (1 cell)."]
+
+
 def test_a_study_of_many_comparisons_tells_those_that_were_run():
     study = load_study("lambda-curves")
     few = {"datasets": ["cora"], "models": ["gcn"]}
@@ -102,6 +139,48 @@ def test_the_csv_holds_every_cell_with_all_numbers(told):
     assert float(cells["wikics", "mlp"]["paper"]) == 1.52
 
 
+@pytest.mark.parametrize("name", ["main", "offset", "universal"])
+def test_the_columns_of_the_csv_do_not_depend_on_what_was_run(name, told):
+    empty = outcome(load_study(name), "paper", pd.DataFrame(), datasets=["cora"])
+    headers = [sheet_csv(study_sheet(found)).splitlines()[0] for found in (empty, told(name), told("main"))]
+    assert headers[0] == headers[1] == headers[2]
+    names = headers[0].split(",")
+    assert len(set(names)) == len(names)
+    assert {"comparison", "gain_low", "chosen_lam", "bootstrap_high", "consistent", "note"} <= set(names)
+
+
+def test_the_columns_of_scores_and_ranks_do_not_depend_on_what_was_run(told, tmp_path: Path):
+    (tmp_path / "six.yaml").write_text(SIX)
+    six = load_study(tmp_path / "six.yaml")
+    texts = [sheet_csv(study_sheet(outcome(six, "paper", frame))) for frame in (pd.DataFrame(), records(six, "paper"))]
+    study = load_study("comparison")
+    texts += [sheet_csv(comparison_sheet(study, found)) for found in (told("main"), told("arxiv"))]
+    headers = [text.splitlines()[0] for text in texts]
+    assert headers[0] == headers[1]
+    assert headers[2] == headers[3]
+
+
+def test_nobody_is_ranked_where_none_of_ours_has_a_score(told):
+    sheet = comparison_sheet(load_study("comparison"), told("main"))
+    rows = list(csv.DictReader(io.StringIO(sheet_csv(sheet))))
+    assert {row["rank"] for row in rows if row["dataset"] == "wikics"} == {""}
+    assert "1" in {row["rank"] for row in rows if row["dataset"] == "cora"}
+    (table,) = [table for table in sheet.tables if "homophilous graphs" in table.title and "hetero" not in table.title]
+    place = [column.key for column in table.columns].index("wikics")
+    shown = " ".join(str(row[place]) for row in table.rows)
+    assert "Ranked" not in shown
+    assert "80.93" in shown  # the best of the others
+
+
+def test_what_the_paper_retuned_stands_beside_what_validation_chose(told):
+    (table,) = [table for table in study_sheet(told("retune")).tables if "what was chosen" in table.title]
+    rows = {(row[0].key, row[1].key): [place.line().text for place in row[2:]] for row in table.rows}
+    chosen = told("retune").cell("cora", "gcn").sides["retuned"].trial
+    assert rows["cora", "gcn"] == ["0.001", "0.7", f"{chosen.lr:g}", f"{chosen.dropout:g}", "0.001", "0.65"]
+    assert rows["cora", "sage"][2:] == ["not run yet", "", "0.00025", "0.7"]
+    assert not any("what was chosen" in table.title for table in study_sheet(told("main")).tables)
+
+
 def test_cells_are_counted_only_when_all_their_pairs_are_there(told):
     sentence = gain_sentence(told("universal"), "ts-0.25 - baseline")
     assert "of 3 cells," in sentence
@@ -137,6 +216,27 @@ def test_time_is_the_sum_of_the_runs(told):
     assert "60 of 354" in page(sheet)
 
 
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [
+        ("f86c75d9fc85", "Code f86c75d9fc85."),
+        ("f86c75d9fc85+changes", "Code f86c75d9fc85 with uncommitted changes."),
+        ("f86c75d9fc85e9a3b1c2d4e5f60718293a4b5c6d+changes", "Code f86c75d9fc85 with uncommitted changes."),
+        ("source-0123456789ab", "Code source-0123456789ab."),
+    ],
+)
+def test_code_that_was_not_committed_is_said_to_be(revision, said):
+    assert provenance_sentence(Provenance((revision,), (), None, None)) == said
+
+
+def test_both_kinds_of_code_of_one_study_are_told():
+    study = load_study("universal")
+    frame = records(study, "paper", datasets=["cora"], models=["gcn"])
+    frame.loc[:2, "revision"] += "+changes"
+    text = study_sheet(outcome(study, "paper", frame)).provenance
+    assert text.startswith("Code 0123456789ab, 0123456789ab with uncommitted changes; ")
+
+
 def test_a_study_of_lambda_has_the_table_of_deltas(told):
     sheet = study_sheet(told("lambda-curves"))
     assert "Glass's Δ by λ" in page(sheet)
@@ -149,7 +249,7 @@ def test_a_study_with_traces_has_the_table_of_gaps(told):
     frame = records(study, "paper", datasets=["cora"])
     sheet = study_sheet(told("entropy-dynamics"), traces(frame))
     assert "change of the gap" in page(sheet)
-    assert "entropy" in sheet.figures
+    assert set(sheet.figures) == {"entropy"}  # it is not about test scores
 
 
 def test_the_comparison_names_every_method_and_cites_it_as_published(told):
@@ -182,6 +282,16 @@ def test_the_index_links_every_page(told):
     text = index_markdown(sheets, "1 minute.")
     assert "(universal-paper.md)" in text
     assert "(comparison-paper.md)" in text
+
+
+def test_the_index_tells_the_runs_that_a_study_has_to_itself(told):
+    sheets = [study_sheet(told(name)) for name in ("universal", "labeled-term")]
+    ids = [set(sheet.runs) for sheet in sheets]
+    rows = [line.split("|") for line in index_markdown(sheets, "").splitlines() if "-paper.md)" in line]
+    assert ids[0] & ids[1]
+    for row, own, other in zip(rows, ids, reversed(ids), strict=True):
+        assert row[3].strip().startswith(f"{len(own)} of ")
+        assert int(row[4]) == len(own - other) < len(own)
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")

@@ -120,7 +120,7 @@ def compare_lams(
         if pairs.a.size:
             difference = paired_difference(*by_split(pairs.keys["split"].tolist(), 100 * pairs.a, 100 * pairs.b))
         measured.append((lam, frame, difference, pairs.dropped))
-    corrected = holm([math.nan if d is None or d.t_p is None else d.t_p for _, _, d, _ in measured])
+    corrected = holm([math.nan if d is None else d.family_p for _, _, d, _ in measured])
     splits = baseline["split"].nunique()
     return Comparison(
         dataset=str(baseline["dataset"].iloc[0]),

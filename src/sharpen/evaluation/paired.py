@@ -19,6 +19,9 @@ from sharpen.errors import InputError
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
+# With fewer pairs the resamples are too few different means for an interval: with three there are ten, with eight 6,435.
+FEWEST_BOOTSTRAPPED = 8
+
 
 @dataclass(frozen=True)
 class PairedDifference:
@@ -55,6 +58,20 @@ class PairedDifference:
         0.5
         """
         return (self.wins + self.ties / 2) / self.n
+
+    @property
+    def family_p(self) -> float:
+        """p as one of several tests that are corrected together: that of the t-test, and 1 where all differences are zero.
+
+        Left out, a comparison of a variant with itself would make the correction of the others milder, and whether it is
+        one is found out from the same data. NaN where nothing can be tested.
+
+        >>> paired_difference([3, 2], [3, 2]).family_p, paired_difference([3, 2], [2, 1]).family_p
+        (1.0, nan)
+        """
+        if self.t_p is not None:
+            return self.t_p
+        return 1.0 if self.n > 1 and self.ties == self.n else math.nan
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,8 @@ def paired_difference(
     .. math:: \bar d \pm t_{n-1} \, s_d / \sqrt n
 
     The bootstrap interval is BCa (bias-corrected and accelerated) over the pairs, with its own seed, so that it is the
-    same every time; it does not assume normal differences, at the price of being a little narrow below ten pairs.
+    same every time; it does not assume normal differences, at the price of being a little narrow with few pairs. Below
+    eight pairs it would be little more than their range, far too narrow, and is not given.
     ``t_p`` is the two-sided paired t-test, ``wilcoxon_p`` the two-sided signed-rank test (zero differences left out;
     exact, also with ties, up to 200 pairs). Differences that agree to twelve digits are equal: scores are counts over
     counts, and 0.853 - 0.850 must rank level with 0.843 - 0.840.
@@ -128,7 +146,7 @@ def paired_difference(
     Args:
         a, b: scores of the same length; ``a[i]`` and ``b[i]`` are from the same split and seed.
         level: coverage of both intervals.
-        resamples: number of bootstrap resamples; 0 for no bootstrap interval.
+        resamples: number of bootstrap resamples; 0 for no bootstrap interval, as below eight pairs.
         seed: of the bootstrap.
 
     >>> d = paired_difference(a=[85.1, 84.0, 86.2, 85.5], b=[84.6, 83.8, 85.3, 85.6])
@@ -150,7 +168,7 @@ def paired_difference(
     elif not spread:
         note = "all differences are equal: no spread to judge by"
     bootstrap_interval = None
-    if spread and resamples:
+    if spread and resamples and n >= FEWEST_BOOTSTRAPPED:
         rng = np.random.default_rng(seed)
         bootstrap = stats.bootstrap(
             # Sorted, so that the order of the pairs does not change which resamples are drawn.

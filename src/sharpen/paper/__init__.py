@@ -100,6 +100,18 @@ def lambda_star(dataset: str, model: str) -> float | None:
     return None if row is None else float(row["lambda_star"])
 
 
+def retuned(dataset: str, model: str) -> tuple[float, float] | None:
+    """Learning rate and dropout that the paper's authors chose once sharpening was on; None where they give none.
+
+    >>> retuned("cora", "gcn"), retuned("cora", "mlp")
+    ((0.001, 0.65), None)
+    """
+    row = _rows().get((dataset, model))
+    if row is None or not row["retuned_lr"] or not row["retuned_dropout"]:
+        return None
+    return float(row["retuned_lr"]), float(row["retuned_dropout"])
+
+
 class Published(NamedTuple):
     """One number of the paper's tables, in percent or in points.
 

@@ -7,16 +7,18 @@ around it, the judgement, is written by hand and stays.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from sharpen.errors import InputError, did_you_mean
+from sharpen.report.missing import missing_lams
 from sharpen.report.names import cell_title, dataset_title
+from sharpen.report.shares import run_ids, shared_counts, was_run
+from sharpen.report.special_tables import dynamics_table, lambda_table
 from sharpen.report.split_story import Found, split_story, tuned_elsewhere
-from sharpen.report.study_tables import dynamics_table, gain_grid, lambda_table, minus, own_score
+from sharpen.report.study_tables import gain_grid, minus, own_score
 from sharpen.report.study_text import (
     agreement,
     agreement_sentence,
@@ -27,6 +29,7 @@ from sharpen.report.study_text import (
     sentences,
 )
 from sharpen.report.tables import Column, Place, Table, to_markdown
+from sharpen.report.tally import tally
 from sharpen.report.values import Number, Quoted, Reason
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import lambda_curves
@@ -120,28 +123,27 @@ def claims(found: Found) -> str:
             outcome = found(name, protocol)
             contrast = outcome.study.compare[0].name
             everywhere = [e for _, e in outcome.effects(contrast)]
-            effects = [e for e in everywhere if e.complete]
-            means = [e.difference.difference for e in effects if e.difference is not None]
-            both = [(m, e.published) for m, e in zip(means, effects, strict=True) if e.published is not None]
-            verdicts = [e.verdict for e in effects]
-            diverged = sum(e.diverged > 0 for e in everywhere)
-            cells = str(len(effects)) + (f" ({diverged} more diverged)" if diverged else "")
-            if not effects:
+            counts = tally(everywhere)
+            if counts is None:
                 rows.append((claim, minus(contrast), protocol, Reason(_so_far(outcome)), *[None] * 5))
                 continue
+            both = [
+                (e.difference.difference, e.published)
+                for e in everywhere
+                if e.complete and e.difference is not None and e.published is not None
+            ]
+            diverged = sum(e.diverged > 0 for e in everywhere)
             rows.append(
                 (
                     claim,
                     minus(contrast),
                     protocol,
-                    cells,
+                    str(counts.cells) + (f" ({diverged} more diverged)" if diverged else ""),
                     str(len(both)),
                     Number(float(np.mean([ours for ours, _ in both])) if both else None, sign=True),
                     Number(float(np.mean([paper for _, paper in both])) if both else None, sign=True),
-                    f"{verdicts.count('gain')} / {len(verdicts) - verdicts.count('gain') - verdicts.count('loss')} / "
-                    f"{verdicts.count('loss')}",
-                    f"{sum(_sure(e.corrected_p) and m > 0 for e, m in zip(effects, means, strict=True))} / "
-                    f"{sum(_sure(e.corrected_p) and m < 0 for e, m in zip(effects, means, strict=True))}",
+                    f"{counts.gains} / {counts.unclear} / {counts.losses}",
+                    f"{counts.corrected_gains} / {counts.corrected_losses}",
                 )
             )
     columns = (
@@ -228,7 +230,7 @@ def curves(found: Found) -> str:
         if not drawn:
             continue
         parts += [
-            sentences(band_sentences(drawn)),
+            sentences(band_sentences(drawn, missing_lams(outcome, drawn))),
             to_markdown(lambda_table(drawn, f"Glass's Δ by λ, {protocol} protocol")),
         ]
     return "\n\n".join(part.strip() for part in parts) or "Not run yet."
@@ -279,13 +281,10 @@ def ranks(study: Study, main: Outcome) -> str:
 def cost(found: Found, total: Sequence[Cost]) -> str:
     """What every study took under each protocol, and all of them together."""
     outcomes = [found(study.name, p) for study in list_studies() if study.reads is None for p in study.protocols]
-    own = [{run.id for cell in o.cells for side in cell.sides.values() for run in side.runs} for o in outcomes]
-    serves = Counter(id for ids in own for id in ids)
     rows: list[tuple[Place, ...]] = []
-    for outcome, ids in zip(outcomes, own, strict=True):
-        shared = sum(serves[id] > 1 for id in ids)
-        # Runs that others needed do not make it a study that was run.
-        if not ids or (shared == len(ids) and not outcome.complete):
+    counts = shared_counts([(outcome.study.name, run_ids(outcome)) for outcome in outcomes])
+    for outcome, shared in zip(outcomes, counts, strict=True):
+        if not was_run(outcome, shared):
             continue
         rows.append(
             (
@@ -299,7 +298,7 @@ def cost(found: Found, total: Sequence[Cost]) -> str:
         )
     if not rows:
         return "Not run yet."
-    keys = ("study", "protocol", "runs", "of them in other rows too", "time", "device")
+    keys = ("study", "protocol", "runs", "of them in other studies too", "time", "device")
     columns = tuple(Column(key, key) for key in keys)
     notes = (
         f"All together, a run that serves several studies counted once: {cost_sentence(total)} Training only: reading data and "
@@ -321,10 +320,6 @@ def _so_far(outcome: Outcome) -> str:
     if not outcome.finished:
         return NOT_RUN
     return f"no cell complete yet, {outcome.finished:,} of {outcome.planned:,} runs"
-
-
-def _sure(p: float | None) -> bool:
-    return p is not None and p < 0.05
 
 
 def _only(outcome: Outcome, datasets: tuple[str, ...]) -> Outcome:

@@ -46,3 +46,12 @@ def cell_title(dataset: str, model: str) -> str:
     'Cora GCN'
     """
     return f"{dataset_title(dataset)} {model_title(model)}"
+
+
+def plural(word: str, count: int) -> str:
+    """A word as it is after a number.
+
+    >>> plural("cell", 1), plural("cell", 2)
+    ('cell', 'cells')
+    """
+    return word if count == 1 else f"{word}s"

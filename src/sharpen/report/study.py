@@ -8,15 +8,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sharpen.report import figures
+from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.names import dataset_title
-from sharpen.report.study_tables import (
-    HETEROPHILOUS,
-    details,
+from sharpen.report.shares import run_ids, shared_counts
+from sharpen.report.special_tables import (
     dynamics_table,
-    gain_grid,
     lambda_table,
     ranking_data,
     ranking_table,
+    retuned_table,
+    shown_rankings,
+)
+from sharpen.report.study_tables import (
+    HETEROPHILOUS,
+    details,
+    gain_grid,
     score_data,
     score_grid,
 )
@@ -26,7 +32,6 @@ from sharpen.report.study_text import (
     cost_sentence,
     gain_sentences,
     gap_sentence,
-    missing_lines,
     provenance_sentence,
     sentences,
 )
@@ -34,7 +39,7 @@ from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, 
 from sharpen.studies.curves import Curve, lambda_curves, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics, Traces, dynamics
 from sharpen.studies.outcome import Outcome
-from sharpen.studies.ranking import Ranking, rankings
+from sharpen.studies.ranking import Ranking
 from sharpen.studies.spec import Contrast, Study
 from sharpen.studies.steps import offset_steps, retune_steps
 
@@ -56,6 +61,7 @@ class Sheet:
         tables: in the order of the page, the paper's layout first.
         data: the table whose numbers the CSV holds.
         missing, cost, provenance: sentences on what is not there, what it took, where it comes from.
+        runs: the trials whose records it shows, if it is not another study's report that shows them.
         figures: what draws each, by name; drawn only when asked for.
     """
 
@@ -70,6 +76,7 @@ class Sheet:
     cost: str = ""
     provenance: str = ""
     progress: str = ""
+    runs: frozenset[str] = field(default=frozenset(), repr=False)
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict, repr=False)
 
 
@@ -99,6 +106,8 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         tables += [gain_grid(outcome, contrast) for contrast in shown_contrasts(outcome)]
     if trajectories:
         tables.append(dynamics_table(trajectories, f"{study.title}: the gap, {outcome.protocol} protocol"))
+    if (chosen := retuned_table(outcome)) is not None:
+        tables.append(chosen)
     data = details(outcome) if study.compare else score_data(outcome)
     if study.compare and not is_curve:
         detailed = details(outcome, contrasts, only_pairs=True)
@@ -107,7 +116,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
     quick = [] if limit is None else [f"At most {limit} epochs a run: a quick look, and no result of the study."]
     findings = [gap_sentence(trajectories)] if trajectories else []
     if is_curve:
-        findings += band_sentences(curves)
+        findings += band_sentences(curves, missing_lams(outcome, curves))
     else:
         findings += gain_sentences(outcome, [contrast.name for contrast in contrasts], MOST_GRIDS)
     if outcome.protocol == "paper":
@@ -124,6 +133,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         cost=cost_sentence(outcome.costs),
         provenance=provenance_sentence(outcome.provenance),
         progress=f"{outcome.finished:,} of {outcome.planned:,}",
+        runs=run_ids(outcome),
         figures=_figures(outcome, curves, trajectories, is_curve),
     )
 
@@ -207,7 +217,7 @@ def comparison_sheet(study: Study, main: Outcome) -> Sheet:
     >>> sheet.findings
     ('No score of ours is there to rank yet.',)
     """
-    found = rankings(study, main)
+    found = shown_rankings(study, main)
     groups = [[r for r in found if (r.dataset in HETEROPHILOUS) is kind] for kind in (False, True)]
     names = ("homophilous graphs", "heterophilous graphs")
     tables = [
@@ -279,10 +289,8 @@ def sheet_csv(sheet: Sheet) -> str:
     >>> from sharpen.studies import load_study
     >>> from sharpen.studies.outcome import outcome
     >>> sheet = study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame(), models=["gcn"]))
-    >>> print(sheet_csv(sheet))
-    dataset,model,against,against_paper,against_paper_sd,variant,variant_paper,variant_paper_sd,gain,paper,paper_sd,note
-    ogbn-arxiv,gcn,,73.09,0.18,,73.3,0.23,,0.21,0.292062,not run yet
-    <BLANKLINE>
+    >>> print(sheet_csv(sheet)[:68])
+    dataset,model,comparison,against_mean,against_sd,against_n,against_p
     """
     return to_csv(sheet.data)
 
@@ -312,16 +320,24 @@ def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
         "Made by `sharpen study report` from the records in `store/`; `make results` makes it anew. Every page has its",
         "tables as CSV and LaTeX beside it; [page.html](page.html) has all of it to look at.",
         "",
-        "| study | protocol | runs | what it found | time |",
-        "|:---|:---|:---|:---|:---|",
+        "| study | protocol | runs | of its own | what it found | time, with shared runs |",
+        "|:---|:---|:---|---:|:---|:---|",
     ]
-    for sheet in sheets:
+    for sheet, shared in zip(sheets, shared_counts([(sheet.study.name, sheet.runs) for sheet in sheets]), strict=True):
+        own = f"{len(sheet.runs) - shared:,}" if sheet.runs else ""
         found = markdown_text(sheet.findings[0]) if sheet.findings else ""
         parts.append(
-            f"| [{markdown_text(sheet.title)}]({sheet.name}.md) | {sheet.protocol} | {sheet.progress} | {found} | "
+            f"| [{markdown_text(sheet.title)}]({sheet.name}.md) | {sheet.protocol} | {sheet.progress} | {own} | {found} | "
             f"{markdown_text(sheet.cost)} |"
         )
-    parts += ["", f"All records together: {markdown_text(total)}", ""]
+    parts += [
+        "",
+        "Of its own: runs that no other study shows. The time of a row is that of all the runs it shows, those that other studies",
+        "needed anyway too: times do not add up, and where no run is its own nothing was run for it alone.",
+        "",
+        f"All records together, each run once: {markdown_text(total)}",
+        "",
+    ]
     return "\n".join(parts)
 
 
@@ -335,13 +351,15 @@ def _figures(
     """What can be drawn from what is there; a figure without data is not made."""
     drawn: dict[str, Callable[[], Figure]] = {}
     first = next((contrast.name for contrast in outcome.study.compare), "")
-    if not is_curve and any(effect.difference is not None for _, effect in outcome.effects(first)):
+    # What is traced is what the study is about: test scores stand in its tables.
+    if not is_curve and not trajectories and any(effect.difference is not None for _, effect in outcome.effects(first)):
         drawn["differences"] = partial(figures.forest_figure, outcome, first)
+    missing = missing_lams(outcome, curves)
     if curves:
-        drawn["curves"] = partial(figures.lambda_panels, curves)
+        drawn["curves"] = partial(figures.lambda_panels, curves, missing)
     if sum(bool(curve.zero.sd) for curve in curves) > 2:  # what is said of many cells needs some
-        drawn["glass"] = partial(figures.glass_figure, curves)
-        drawn["improvements"] = partial(figures.improvements_figure, curves)
+        drawn["glass"] = partial(figures.glass_figure, curves, missing)
+        drawn["improvements"] = partial(figures.improvements_figure, curves, missing)
     if trajectories:
         drawn["entropy"] = partial(figures.entropy_figure, trajectories)
     if offsets := offset_steps(outcome):

@@ -1,13 +1,12 @@
-"""The tables of a study: the paper's layout with ours in it, every number of every cell, and the tables of single studies."""
+"""The tables of a study: the paper's layout with ours in it, and every number of every cell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
+from sharpen.evaluation.paired import FEWEST_BOOTSTRAPPED
 from sharpen.paper import lambda_star
-from sharpen.report.names import dataset_title, model_title
+from sharpen.report.names import dataset_title, model_title, plural
 from sharpen.report.tables import Column, Place, Table
 from sharpen.report.values import (
     Chance,
@@ -16,7 +15,6 @@ from sharpen.report.values import (
     Interval,
     Number,
     Quoted,
-    Ranked,
     Reason,
     Score,
     Text,
@@ -24,16 +22,12 @@ from sharpen.report.values import (
     how_many,
     number,
 )
-from sharpen.studies.curves import Curve, glass_bands, on_lambda_curve
-from sharpen.studies.dynamics import Dynamics
+from sharpen.studies.curves import on_lambda_curve
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome
-from sharpen.studies.ranking import Entry, Ranking
 from sharpen.studies.sides import Side
 from sharpen.studies.spec import Contrast, Study
 
 HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
-# λ at which the effect is told in a table; the figures have all.
-TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 READING = (
     "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
     "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where splits have several runs each, those "
@@ -94,8 +88,11 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
         if effect.difference is not None:
             values.append(_score(side, cell.planned))
         values += _gain(effect)
-        kept = side.variant == cell.sides[contrast.against].variant  # the reason says so already
-        if not kept and (choice := _choice(cell, side, outcome.study)) is not None:
+        # Of what changes nothing the reason says so already.
+        if (
+            kept_setting(cell, effect, outcome.study) is None
+            and (choice := _choice(cell, side, outcome.study)) is not None
+        ):
             values.append(Text(choice.line().text, muted=True))
         if side.published is not None and side.published.mean is not None:
             values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
@@ -116,7 +113,7 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     Args:
         outcome: what to show.
         contrasts: those to show; None: all.
-        only_pairs: leave out cells that have no pairs.
+        only_pairs: leave out cells that have no pairs, and columns that no cell fills; else the columns are always the same.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
@@ -132,19 +129,16 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
         for cell, effect in pairs
         if effect.difference is not None or not only_pairs
     ]
-    always = ("dataset", "model", *(("comparison",) if len(wanted) > 1 else ()), "against", "variant", "gain")
-    kept = [name for name in _DETAILS if name in always or any(row.get(name) is not None for row in rows)]
-    if len(wanted) == 1:
-        kept = [name for name in kept if name != "comparison"]
-    notes = [
-        READING,
-        "Holm: corrected over the cells of the table, one comparison at a time. Wilcoxon: signed-rank test of the "
-        "pairs. Glass's Δ: the difference in standard deviations of the side it is against.",
-    ]
-    if "consistent" in kept:
+    kept = list(_DETAILS)
+    if only_pairs:
+        kept = [name for name in kept if any(row.get(name) is not None for row in rows)]
+        kept = [name for name in kept if name != "comparison" or len(wanted) > 1]
+    notes = [READING, _tests_note([outcome.effects(contrast.name) for contrast in wanted])]
+    if any(row.get("consistent") is not None for row in rows):
         notes.append(
             "Consistent: zero lies within Welch's 95 % interval of our mean difference minus the paper's, given both "
-            "spreads and both numbers of runs; the paper's spread is that of both sides together, as if they were independent."
+            "spreads and both numbers of runs; the paper's spread is that of both sides together, as if they were independent. "
+            "Where it is wide nearly any difference is consistent, and it says little."
         )
     what = minus(wanted[0].name) if len(wanted) == 1 else "every comparison"
     return Table(
@@ -152,6 +146,18 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
         columns=tuple(_DETAILS[name] for name in kept),
         rows=tuple(tuple(row.get(name) for name in kept) for row in rows),
         notes=tuple(notes),
+    )
+
+
+def _tests_note(families: Sequence[Sequence[tuple[CellOutcome, Effect]]]) -> str:
+    """How the tests of a table are to be read, and over how many cells each was corrected."""
+    sizes = sorted({sum(effect.corrected_p is not None for _, effect in family) for family in families} - {0})
+    over = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}" if sizes else "no"
+    return (
+        f"Holm: corrected over {over} complete {plural('cell', 1 if sizes == [1] else 2)}, one comparison at a time; a cell whose "
+        "differences are all zero counts with p = 1. Wilcoxon: signed-rank test of the pairs. Bootstrap: not given below "
+        f"{FEWEST_BOOTSTRAPPED} pairs, where it is little more than their range. Glass's Δ: the difference in standard deviations "
+        "of the side it is against."
     )
 
 
@@ -164,6 +170,7 @@ def score_data(outcome: Outcome) -> Table:
     >>> len(score_data(outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])).rows)
     6
     """
+    numbers = {"score": _SCORE, "paper": _QUOTED}
     keys = ("dataset", "model", "variant", "score", "val", "paper", "note")
     rows: list[tuple[Place, ...]] = [
         (
@@ -178,29 +185,31 @@ def score_data(outcome: Outcome) -> Table:
         for cell in outcome.cells
         for name, side in cell.sides.items()
     ]
-    return Table(f"{outcome.study.title}: scores", tuple(Column(key, key) for key in keys), tuple(rows))
+    columns = tuple(Column(key, key, numbers=numbers.get(key, ())) for key in keys)
+    return Table(f"{outcome.study.title}: scores", columns, tuple(rows))
 
 
+_SCORE, _QUOTED, _GAIN = ("mean", "sd", "n"), ("", "sd"), ("difference", "low", "high", "n", "splits")
 _DETAILS = {
     column.key: column
     for column in (
         Column("dataset", "dataset"),
         Column("model", "model"),
         Column("comparison", "comparison"),
-        Column("against", "against", "right"),
-        Column("against_paper", "paper", "right"),
-        Column("variant", "variant", "right"),
-        Column("variant_paper", "paper", "right"),
-        Column("chosen", "chosen"),
+        Column("against", "against", "right", numbers=_SCORE),
+        Column("against_paper", "paper", "right", numbers=_QUOTED),
+        Column("variant", "variant", "right", numbers=_SCORE),
+        Column("variant_paper", "paper", "right", numbers=_QUOTED),
+        Column("chosen", "chosen", numbers=("", "lam", "val")),
         Column("lambda_star", "paper's λ*", "right"),
-        Column("gain", "difference", "right"),
-        Column("bootstrap", "bootstrap (BCa) 95 % CI", "right"),
+        Column("gain", "difference", "right", numbers=_GAIN),
+        Column("bootstrap", "bootstrap (BCa) 95 % CI", "right", numbers=("low", "high")),
         Column("p", "p (t)", "right"),
         Column("p_holm", "p (Holm)", "right"),
         Column("p_wilcoxon", "p (Wilcoxon)", "right"),
         Column("wins", "win/tie/loss", "center"),
         Column("glass", "Glass's Δ", "right"),
-        Column("paper", "paper's difference", "right"),
+        Column("paper", "paper's difference", "right", numbers=_QUOTED),
         Column("consistent", "consistent"),
         Column("note", "note"),
     )
@@ -238,156 +247,6 @@ def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]
     return row
 
 
-def lambda_table(curves: Sequence[Curve], title: str) -> Table:
-    """What λ does to each model: Glass's Δ over datasets, and how many cells surely gain or lose.
-
-    >>> from sharpen.studies.curves import Point
-    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
-    >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
-    >>> [value.text for value in table.rows[-1][1]]
-    ['+2.00 [+2.00, +2.00]', '1 up, 0 down of 1']
-    """
-    bands = {band.model: band for band in glass_bands(curves)}
-    rows: list[tuple[Place, ...]] = []
-    for lam in TOLD_LAMS:
-        places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
-        for model, band in bands.items():
-            at = [i for i, value in enumerate(band.lams) if abs(value - lam) < 1e-9]
-            if not at:
-                places.append(Reason("not run for every dataset"))
-                continue
-            median, lower, upper = (values[at[0]] for values in (band.median, band.lower, band.upper))
-            points = [curve.at(lam) for curve in curves if curve.model == model]
-            intervals = [point.interval for point in points if point is not None and point.interval is not None]
-            gains, losses = sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
-            places.append(
-                (
-                    Text(Gain(median, (lower, upper), tell_n=False).line().text),
-                    Text(f"{gains} up, {losses} down of {len(intervals)}", muted=True),
-                )
-            )
-        if not all(isinstance(place, Reason) for place in places[1:]):
-            rows.append(tuple(places))
-    return Table(
-        title=title,
-        columns=(
-            Column("lam", "λ", "right"),
-            *(Column(m, f"{model_title(m)} ({b.datasets} datasets)", "center") for m, b in bands.items()),
-        ),
-        rows=tuple(rows),
-        notes=(
-            "Glass's Δ over datasets: median [first quartile, third quartile]. Below it: in how many cells the 95 % t "
-            "interval of the paired difference to λ = 0 lies above or below zero, uncorrected.",
-        ),
-    )
-
-
-def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
-    """The gap H_L − H_U averaged over epochs, without and with sharpening, paired."""
-    rows: tuple[tuple[Place, ...], ...] = tuple(
-        (
-            Text(dataset_title(cell.dataset), key=cell.dataset),
-            Text(model_title(cell.model), key=cell.model),
-            Number(float(cell.epochs), 0),
-            *(
-                Number(float(np.mean(getattr(side, what))), 3)
-                for what in ("labeled", "unlabeled", "gap")
-                for side in (cell.baseline, cell.sharpened)
-            ),
-            Gain(cell.gap.difference, cell.gap.t_interval, cell.gap.n, decimals=3),
-            Number(100 * cell.above, 1),
-        )
-        for cell in cells
-    )
-    before, after = (cells[0].baseline.name, cells[0].sharpened.name) if cells else ("λ = 0", "λ = 0.25")
-    columns = [Column("dataset", "dataset"), Column("model", "model"), Column("epochs", "epochs", "right")]
-    for key, group in (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "gap")):
-        columns += [
-            Column(f"{key}_baseline", before, "right", group=group),
-            Column(f"{key}_sharpened", after, "right", group=group),
-        ]
-    columns += [Column("change", "change of the gap", "right"), Column("above", "epochs above (%)", "right")]
-    return Table(
-        title=title,
-        columns=tuple(columns),
-        rows=rows,
-        notes=(
-            "Mean Tsallis entropy of order 2 over all epochs, training mode. Gap: H_L − H_U; its change is paired on "
-            "split and seed, with the 95 % t interval, bold where it excludes zero. Epochs above: "
-            "where the mean gap is larger with sharpening.",
-        ),
-    )
-
-
-def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
-    """Methods down, datasets across: every score with its rank on the dataset, ours in bold with the paper's below.
-
-    >>> from sharpen.studies.ranking import Entry
-    >>> entries = (Entry("Other", 85.0, 0.5, ours=False, rank=1), Entry("GCN+TS", None, None, ours=True, reason="not run yet"))
-    >>> [row[1].line().text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
-    ['85.00 ± 0.50 (1st)']
-    """
-    entries = {(r.dataset, e.method): e for r in rankings for e in r.entries}
-    methods = sorted(
-        {method for _, method in entries}, key=lambda m: (_is_ours(m, entries), _average_rank(m, entries), m)
-    )
-    rows = []
-    for method in methods:
-        places: list[Place] = [Text(method, bold=_is_ours(method, entries))]
-        for ranking in rankings:
-            entry = entries.get((ranking.dataset, method))
-            if entry is None:
-                places.append(None)
-                continue
-            if entry.mean is None or entry.rank is None:
-                values: list[Value] = [Reason(entry.reason or "no score")]
-            else:
-                values = [Ranked(entry.mean, entry.sd, entry.rank, entry.ours)]
-            if entry.paper is not None:
-                values.append(Quoted("paper", entry.paper, entry.paper_sd))
-            places.append(tuple(values) if len(values) > 1 else values[0])
-        rows.append(tuple(places))
-    first = next((i for i, m in enumerate(methods) if _is_ours(m, entries)), None)
-    return Table(
-        title=title,
-        columns=(
-            Column("method", "method"),
-            *(Column(r.dataset, dataset_title(r.dataset), "center") for r in rankings),
-        ),
-        rows=tuple(rows),
-        notes=(
-            "In brackets: the rank on the dataset among the published methods and ours. Scores of other methods are "
-            "cited as the paper prints them, on partly other splits and without pairing: an order of means, and no "
-            "test. Ours in bold, +TS with λ by validation; empty: not published.",
-        ),
-        rules=() if not first else (first,),
-    )
-
-
-def ranking_data(rankings: Sequence[Ranking]) -> Table:
-    """The same, one row per method and dataset; what CSV files hold.
-
-    >>> from sharpen.studies.ranking import Entry
-    >>> data = ranking_data([Ranking("cora", (Entry("Other", 85.0, 0.5, ours=False, rank=1),))])
-    >>> [column.key for column in data.columns]
-    ['dataset', 'method', 'ours', 'score', 'rank', 'paper']
-    """
-    keys = ("dataset", "method", "ours", "score", "rank", "paper")
-    rows: list[tuple[Place, ...]] = [
-        (
-            ranking.dataset,
-            entry.method,
-            "yes" if entry.ours else "no",
-            Reason(entry.reason or "no score") if entry.mean is None else Score(entry.mean, entry.sd, entry.n),
-            None if entry.rank is None else str(entry.rank),
-            None if entry.paper is None else Quoted("", entry.paper, entry.paper_sd),
-        )
-        for ranking in rankings
-        for entry in ranking.entries
-    ]
-    return Table("Ranking", tuple(Column(key, key) for key in keys), tuple(rows))
-
-
 def minus(name: str) -> str:
     """A comparison's name with a real minus sign between its sides.
 
@@ -395,15 +254,6 @@ def minus(name: str) -> str:
     'ts-0.25 − baseline'
     """
     return name.replace(" - ", " − ")
-
-
-def _is_ours(method: str, entries: dict[tuple[str, str], Entry]) -> bool:
-    return any(entry.ours for (_, name), entry in entries.items() if name == method)
-
-
-def _average_rank(method: str, entries: dict[tuple[str, str], Entry]) -> float:
-    ranks = [entry.rank for (_, name), entry in entries.items() if name == method and entry.rank is not None]
-    return float(np.mean(ranks)) if ranks else np.inf
 
 
 def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Value, ...]], notes: list[str]) -> Table:
@@ -458,6 +308,23 @@ def _choice(cell: CellOutcome, side: Side, study: Study) -> Choice | None:
         return None
     only_lam = all(on_lambda_curve(cell, name, study) for name in study.choose[side.name])
     return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
+
+
+def kept_setting(cell: CellOutcome, effect: Effect, study: Study) -> str | None:
+    """That validation chose the very side a choice is compared with, in two words; None if it did not.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> kept_setting(empty.cells[0], empty.cells[0].effects[0], empty.study) is None
+    True
+    """
+    side = cell.sides[effect.contrast.variant]
+    if side.variant is None or side.variant != cell.sides[effect.contrast.against].variant:
+        return None
+    choice = _choice(cell, side, study)
+    return None if choice is None else f"{choice.line().text} chosen"
 
 
 def _quoted(side: Side) -> Quoted | None:

@@ -9,13 +9,18 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from sharpen.report.names import cell_title, dataset_title, model_title
+from sharpen.report.missing import kind
+from sharpen.report.names import cell_title, model_title, plural
 from sharpen.report.study_tables import minus
+from sharpen.report.tally import tally
 from sharpen.report.values import number, signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
-from sharpen.studies.outcome import NOT_RUN, CellOutcome, Cost, Effect, Outcome, Provenance
+from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
+
+# How a record marks code that was not committed as it was.
+_CHANGED = "+changes"
 
 
 def gain_sentence(outcome: Outcome, name: str) -> str:
@@ -27,24 +32,24 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
     'ts-0.25 − baseline: no cell has all its pairs yet.'
     """
-    effects = [effect for _, effect in outcome.effects(name) if effect.complete]
-    others = _not_counted([effect for _, effect in outcome.effects(name) if not effect.complete])
-    if not effects:
+    everywhere = [effect for _, effect in outcome.effects(name)]
+    others = _not_counted([effect for effect in everywhere if not effect.complete])
+    counts = tally(everywhere)
+    if counts is None:
         return f"{minus(name)}: no cell has all its pairs yet.{others}"
-    verdicts = [effect.verdict for effect in effects]
-    sure = [effect for effect in effects if effect.corrected_p is not None and effect.corrected_p < 0.05]
-    means = [effect.difference.difference for effect in effects if effect.difference is not None]
     text = (
-        f"{minus(name)}: of {len(effects)} {_plural('cell', len(effects))}, {verdicts.count('gain')} gain, "
-        f"{verdicts.count('loss')} lose, {len(effects) - verdicts.count('gain') - verdicts.count('loss')} show no clear "
-        f"difference (95 % t interval); corrected for being several (Holm), {sum(_mean(e) > 0 for e in sure)} gain and "
-        f"{sum(_mean(e) < 0 for e in sure)} lose. Median over cells {signed(float(np.median(means)))} points, mean "
-        f"{signed(float(np.mean(means)))}."
+        f"{minus(name)}: of {counts.cells} {plural('cell', counts.cells)}, {counts.gains} gain, {counts.losses} lose, "
+        f"{counts.unclear} show no clear difference (95 % t interval); corrected for being several (Holm), "
+        f"{counts.corrected_gains} gain and {counts.corrected_losses} lose. Median over cells {signed(counts.median)} points, mean "
+        f"{signed(counts.mean)}."
     )
-    judged = [effect.consistency for effect in effects if effect.consistency is not None]
+    judged = [effect.consistency for effect in everywhere if effect.complete and effect.consistency is not None]
     agreeing = sum(bool(consistency.consistent) for consistency in judged)
     if judged:
-        text += f" Consistent with the paper's difference: {agreeing} of {len(judged)}."
+        text += (
+            f" Consistent with the paper's difference (Welch's 95 % interval; it says little where published spreads are "
+            f"wide): {agreeing} of {len(judged)}."
+        )
     return text + others
 
 
@@ -66,7 +71,7 @@ def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[st
     lines = [gain_sentence(outcome, name) for name in told]
     rest = len(names) - len(told)
     if rest:
-        lines.append(f"{rest} other {_plural('comparison', rest)}: no cell has all its pairs yet.")
+        lines.append(f"{rest} other {plural('comparison', rest)}: no cell has all its pairs yet.")
     return lines
 
 
@@ -77,7 +82,7 @@ def gap_sentence(cells: Sequence[Dynamics]) -> str:
     shares = sorted(100 * cell.above for cell in cells)
     reach = number(shares[0], 1) if len(cells) == 1 else f"{number(shares[0], 1)} to {number(shares[-1], 1)}"
     return (
-        f"Of {len(cells)} {_plural('cell', len(cells))}, the gap H_L − H_U, averaged over epochs, is larger with sharpening in "
+        f"Of {len(cells)} {plural('cell', len(cells))}, the gap H_L − H_U, averaged over epochs, is larger with sharpening in "
         f"{larger} (95 % t interval above zero in {sure}). Epoch by epoch, its mean over runs is larger in {reach} % of the "
         "epochs of a cell."
     )
@@ -91,16 +96,20 @@ def _not_counted(effects: Sequence[Effect]) -> str:
     text = ""
     if diverged:
         lost, pairs = sum(effect.diverged for effect in diverged), sum(effect.finished for effect in diverged)
-        text += f" {len(diverged)} {_plural('cell', len(diverged))} with diverged runs not counted ({lost} of {pairs} pairs)."
+        text += f" {len(diverged)} {plural('cell', len(diverged))} with diverged runs not counted ({lost} of {pairs} pairs)."
     if mixed:
-        text += f" {len(mixed)} {_plural('cell', len(mixed))} with pairs of different precision not counted."
+        text += f" {len(mixed)} {plural('cell', len(mixed))} with pairs of different precision not counted."
     if partly:
-        text += f" {len(partly)} {_plural('cell', len(partly))} of which only part was run left out."
+        text += f" {len(partly)} {plural('cell', len(partly))} of which only part was run left out."
     return text
 
 
-def band_sentences(curves: Sequence[Curve]) -> list[str]:
+def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[str]:
     """From 0 up to which λ the median of Glass's Δ over datasets is never negative, per model.
+
+    Args:
+        curves: of all models.
+        missing: which λ they do not show; the first sentence begins with it.
 
     >>> from sharpen.studies.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
@@ -114,11 +123,11 @@ def band_sentences(curves: Sequence[Curve]) -> list[str]:
         good = sum(fine for _, fine in positive)
         reach = f"from λ = 0 to λ = {unbroken[-1]:g}, at" if unbroken else "at no λ next to 0, at"
         lines.append(
-            f"{model_title(band.model)} ({band.datasets} {_plural('dataset', band.datasets)}): the median Δ is at least 0 {reach} "
+            f"{model_title(band.model)} ({band.datasets} {plural('dataset', band.datasets)}): the median Δ is at least 0 {reach} "
             f"{good} of {len(positive)} positive λ in all, and largest at λ = {band.lams[int(np.argmax(band.median))]:g} "
             f"({signed(max(band.median))})."
         )
-    return lines
+    return [f"{missing}. {lines[0]}", *lines[1:]] if missing and lines else lines
 
 
 def agreement(
@@ -161,7 +170,7 @@ def agreement_sentence(outcome: Outcome, name: str) -> str:
         return f"{name}: no cell can be compared with the paper's score yet."
     text = (
         f"{name}: within two combined standard deviations of the paper's mean in {len(within)} of "
-        f"{len(within) + len(beyond)} {_plural('cell', len(within) + len(beyond))}"
+        f"{len(within) + len(beyond)} {plural('cell', len(within) + len(beyond))}"
     )
     far = []
     for cell in beyond:
@@ -173,30 +182,10 @@ def agreement_sentence(outcome: Outcome, name: str) -> str:
             )
     text += f"; beyond: {', '.join(far)}." if far else "."
     if open_:
-        kinds = Counter(_kind(cell.sides[name].reason or "no score") for cell in open_)
-        parts = [f"{count} {_plural('cell', count)} ({kind})" for kind, count in kinds.items()]
+        kinds = Counter(kind(cell.sides[name].reason or "no score") for cell in open_)
+        parts = [f"{count} {plural('cell', count)} ({kind})" for kind, count in kinds.items()]
         text += f" Not compared: {', '.join(parts)}."
     return text
-
-
-def missing_lines(outcome: Outcome) -> list[str]:
-    """Which cells have nothing to show, or not all of it, by reason.
-
-    >>> import pandas as pd
-    >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
-    >>> missing_lines(outcome(load_study("arxiv"), "paper", pd.DataFrame(), unavailable={"ogbn-arxiv": "data not at hand"}))
-    ['data not at hand: ogbn-arxiv (3 cells).']
-    """
-    cells: dict[str, list[CellOutcome]] = {}
-    for cell in outcome.cells:
-        lacking = [effect for effect in cell.effects if effect.difference is None or effect.partial]
-        reasons = dict.fromkeys(_kind(effect.reason) for effect in lacking if effect.reason)
-        if not cell.effects:  # a study that compares nothing
-            reasons = dict.fromkeys(_kind(side.reason) for side in cell.sides.values() if not side.n and side.reason)
-        for reason in reasons:
-            cells.setdefault(reason, []).append(cell)
-    return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]
 
 
 def cost_sentence(costs: Sequence[Cost]) -> str:
@@ -215,8 +204,8 @@ def cost_sentence(costs: Sequence[Cost]) -> str:
 def provenance_sentence(provenance: Provenance) -> str:
     """Which code, which versions, and when.
 
-    >>> provenance_sentence(Provenance(("0123456789ab",), ('{"torch": "2.11.0"}',), "2026-11-15T10:00", "2026-11-15T11:00"))
-    'Code 0123456789ab; torch 2.11.0; 2026-11-15 to 2026-11-15.'
+    >>> provenance_sentence(Provenance(("0123456789ab+changes",), ('{"torch": "2.11.0"}',), "2026-11-15T10:00", None))
+    'Code 0123456789ab with uncommitted changes; torch 2.11.0.'
     """
     versions: dict[str, None] = {}
     for text in provenance.versions:
@@ -224,36 +213,19 @@ def provenance_sentence(provenance: Provenance) -> str:
             versions |= dict.fromkeys(f"{name} {version}" for name, version in json.loads(text).items())
         except (json.JSONDecodeError, AttributeError):
             versions[text] = None
-    parts = [f"Code {', '.join(revision[:12] for revision in provenance.revisions)}"] if provenance.revisions else []
+    parts = [f"Code {', '.join(map(_revision, provenance.revisions))}"] if provenance.revisions else []
     parts += [", ".join(versions)] if versions else []
     if provenance.first and provenance.last:
         parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
     return "; ".join(parts) + "." if parts else ""
 
 
-def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
-    """Cells by name; a dataset of which all are meant is named once."""
-    parts = []
-    for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        own = [cell.model for cell in cells if cell.dataset == dataset]
-        every = [cell.model for cell in outcome.cells if cell.dataset == dataset]
-        parts.append(
-            dataset_title(dataset) if own == every else " and ".join(cell_title(dataset, model) for model in own)
-        )
-    return f"{', '.join(parts)} ({len(cells)} {_plural('cell', len(cells))})"
-
-
-def _kind(reason: str) -> str:
-    """A reason without its numbers: they differ from cell to cell, and the cells tell them."""
-    return f"part of the runs {NOT_RUN}" if reason.endswith(NOT_RUN) and reason != NOT_RUN else reason
-
-
-def _mean(effect: Effect) -> float:
-    return 0.0 if effect.difference is None else effect.difference.difference
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
+def _revision(text: str) -> str:
+    """Which code, as records say it: a commit's short hash, or that of the source where there was no commit."""
+    changed = text.endswith(_CHANGED)
+    name = text.removesuffix(_CHANGED)
+    prefix, dash, digits = name.rpartition("-")
+    return f"{prefix}{dash}{digits[:12]}{' with uncommitted changes' if changed else ''}"
 
 
 def sentences(lines: Iterable[str]) -> str:

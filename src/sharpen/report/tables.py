@@ -19,6 +19,14 @@ from sharpen.report.values import Line, Text, Value
 class Column:
     """A column: the key of its numbers in CSV, its title, where its text stands, and a heading over several columns.
 
+    Args:
+        key: of its numbers in CSV.
+        title: for people.
+        align: where its text stands.
+        group: a heading over several columns.
+        numbers: the names of its numbers in CSV, so that these have the same columns whatever is there; empty: those that its
+            values bring.
+
     >>> Column("gcn", "GCN", "center", group="baseline").key
     'gcn'
     """
@@ -27,6 +35,7 @@ class Column:
     title: str
     align: Literal["left", "center", "right"] = "left"
     group: str = ""
+    numbers: tuple[str, ...] = ()
 
 
 # One value, or several that stand below each other.
@@ -110,7 +119,8 @@ def to_csv(table: Table) -> str:
     rows = [_csv_fields(table.columns, row) for row in table.rows]
     names: dict[str, None] = {}
     for column in table.columns:  # numbers of one column stand together, whichever row brings them
-        own = dict.fromkeys(name for fields in rows for name, of in fields if of == column.key)
+        own = dict.fromkeys(_csv_name(column.key, number) for number in column.numbers)
+        own |= dict.fromkeys(name for fields in rows for name, of in fields if of == column.key)
         names |= own or {column.key: None}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -300,8 +310,12 @@ def _csv_fields(columns: Sequence[Column], row: Sequence[Place]) -> dict[tuple[s
         values = place if isinstance(place, tuple) else (Text(place) if isinstance(place, str) else place,)
         for value in values:
             for name, content in value.fields().items():
-                fields[f"{column.key}_{name}".strip("_"), column.key] = content
+                fields[_csv_name(column.key, name), column.key] = content
     return fields
+
+
+def _csv_name(key: str, number: str) -> str:
+    return f"{key}_{number}".strip("_")
 
 
 def _plain(value: object) -> str:

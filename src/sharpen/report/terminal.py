@@ -76,11 +76,11 @@ def _legend(comparison: Comparison) -> list[str]:
     if comparison.chosen is not None:
         lines.append("* chosen by mean validation score among these; test scores had no part in it.")
     subject = comparison.subject
-    if subject is not None and (d := subject.difference) is not None and d.bootstrap_interval is not None:
-        low, high = d.bootstrap_interval
+    if subject is not None and (d := subject.difference) is not None and d.wilcoxon_p is not None:
+        low, high = d.bootstrap_interval or (None, None)
+        bootstrap = "" if low is None else f"bootstrap (BCa) 95 % CI [{low:+.2f}, {high:+.2f}], "
         lines.append(
-            f"λ = {subject.lam:g}, normality not assumed: bootstrap (BCa) 95 % CI [{low:+.2f}, {high:+.2f}], "
-            f"Wilcoxon signed-rank p {_p(d.wilcoxon_p)}."
+            f"λ = {subject.lam:g}, normality not assumed: {bootstrap}Wilcoxon signed-rank p {_p(d.wilcoxon_p)}."
         )
     diverged = [("the baseline", comparison.diverged)]
     diverged += [(f"λ = {variant.lam:g}", variant.diverged) for variant in comparison.variants]

@@ -43,7 +43,8 @@ class Effect:
         contrast: which two.
         difference: None where there is not one pair. Where several splits have several runs each, its n are the splits: runs on
             one split are not independent (:func:`sharpen.evaluation.by_split`).
-        corrected_p: of the paired t-test, after Holm's correction over the study's complete cells.
+        corrected_p: of the paired t-test, after Holm's correction over the study's complete cells; a cell in which all differences
+            are zero counts with p = 1.
         glass: the difference in standard deviations of the second side.
         published: what the paper says the difference is.
         published_sd: the spread that the paper gives it: of both sides together, as if they were independent.
@@ -428,11 +429,11 @@ def _why_not_counted(side: Side, against: Side, finished: int, used: int, mixed:
 
 
 def _corrected(cells: list[CellOutcome]) -> list[CellOutcome]:
-    """Every comparison's p-values after Holm's correction over the cells that are complete."""
+    """Every comparison's p-values after Holm's correction over the cells that are complete, those without a difference too."""
     effects = [list(cell.effects) for cell in cells]
     for column in range(len(effects[0]) if effects else 0):
         own = [row[column].difference if row[column].complete else None for row in effects]
-        corrected = holm([math.nan if d is None or d.t_p is None else d.t_p for d in own])
+        corrected = holm([math.nan if d is None else d.family_p for d in own])
         for row, p in zip(effects, corrected, strict=True):
             row[column] = replace(row[column], corrected_p=None if math.isnan(p) else float(p))
     return [replace(cell, effects=tuple(row)) for cell, row in zip(cells, effects, strict=True)]

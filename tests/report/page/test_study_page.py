@@ -84,8 +84,9 @@ def test_every_cell_of_the_papers_table_has_a_number_or_a_reason(page: Page, par
     d = outcome.cell("cora", "gcn").effects[0].difference
     gain = sheet["rows"][0][2][1]
     assert gain["text"] == Gain(d.difference, d.t_interval, d.n, tell_n=False).line().text
-    assert gain["tone"] == ("gain" if d.difference > 0 else "loss")
-    assert gain.get("bold", False) == (not d.t_interval[0] <= 0 <= d.t_interval[1])
+    low, high = d.t_interval
+    assert gain.get("tone") == ("gain" if low > 0 else "loss" if high < 0 else None)
+    assert gain.get("bold", False) == (not low <= 0 <= high)
     assert "data not at hand" in json.dumps(sheet["rows"][7])  # WikiCS
 
 
@@ -126,15 +127,24 @@ def test_what_is_missing_is_said(page: Page) -> None:
     assert "not run yet: ogbn-arxiv (3 cells)." in json.dumps(charts(page, "arxiv", "words"))
 
 
-def test_the_headline_counts_cells_of_the_strictest_protocol(page: Page) -> None:
-    assert page.headline.startswith("Main results: of 4 cells, ")
-    assert page.headline.endswith("(ts-tuned − baseline, paired protocol).")
+def test_the_headline_counts_cells_of_the_strictest_protocol(page: Page, told: Callable[[str, str], Outcome]) -> None:
+    effects = [e for _, e in told("main", "paired").effects("ts-tuned - baseline") if e.complete]
+    gains = [e for e in effects if e.verdict == "gain"]
+    sure = [e for e in effects if e.corrected_p < 0.05]
+    assert len(effects) == 4
+    assert 0 < len(sure) <= len(gains)
+    assert page.headline.startswith(f"Main results: {len(gains)} of 4 cells gain")
+    assert f", {len(sure)} after correction; none loses. " in page.headline
+    assert page.headline.endswith("(λ by validation against plain training, paired protocol).")
+    assert page.tiles[0] == (f"{len(gains)} of 4", f"cells gain, {len(sure)} after correction; none loses")
+    assert page.tiles[1] == ("6 of 7", "studies have results")  # ogbn-arxiv was not run
 
 
 def test_what_has_no_results_yet_is_named_and_does_not_lead(told: Callable[[str, str], Outcome]) -> None:
     parts = [Part(load_study(name), told(name, "paper")) for name in ("arxiv", "universal")]
     page = study_page(parts, [], "")
-    assert page.headline.startswith("One λ for all: of 3 cells")
+    assert page.headline.startswith("One λ for all: ")
+    assert " of 3 cells gain" in page.headline
     assert page.opened == 1
     assert page.below[-1] == "Without a complete cell yet: ogbn-arxiv."
 
@@ -254,10 +264,16 @@ def test_losses_do_not_flatten_the_gains():
     assert -1.2 < chart["y"]["min"] < -1.0
 
 
-def test_what_rounds_to_zero_is_neither_gain_nor_loss():
-    rows = [(Gain(-1e-17, (-0.9, 0.9)),), (Gain(-0.01, (-0.9, 0.9)),)]
-    made = sheet(Table("t", (Column("d", "d"),), tuple(rows)))["rows"]
-    assert [row[0][0].get("tone") for row in made] == [None, "loss"]
+def test_what_may_be_chance_and_what_rounds_to_zero_is_neither_gain_nor_loss():
+    gains = [
+        Gain(-0.001, (-0.002, -0.001)),
+        Gain(-0.5, (-0.9, 0.1)),
+        Gain(0.5, None),
+        Gain(0.5, (0.1, 0.9)),
+        Gain(-1, (-2, -0.5)),
+    ]
+    made = sheet(Table("t", (Column("d", "d"),), tuple((gain,) for gain in gains)))["rows"]
+    assert [row[0][0].get("tone") for row in made] == [None, None, None, "gain", "loss"]
 
 
 def test_a_method_far_behind_does_not_squeeze_the_others(

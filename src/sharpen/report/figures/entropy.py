@@ -38,16 +38,20 @@ def entropy_figure(cells: Sequence[Dynamics]) -> Figure:
     for row, cell in zip(grid, cells, strict=True):
         for axes, (what, _) in zip(row, _COLUMNS, strict=True):
             for side, own, dash in ((cell.baseline, PLAIN, (0, (4, 1.5))), (cell.sharpened, SHARP, "-")):
-                _line(axes, getattr(side, what), own, dash, side.name)
+                _lines(axes, getattr(side, what), own, dash, side.name)
             axes.margins(x=0.01)
             axes.locator_params(axis="both", nbins=4)
-        row[0].set_ylabel(cell_title(cell.dataset, cell.model), fontweight="bold")
+        # Both entropies of a row on one scale: what is to be seen is that they differ.
+        top = 1.05 * max(axes.dataLim.y1 for axes in row[:2])
+        for axes in row[:2]:
+            axes.set_ylim(0, top)
+        row[0].set_ylabel(f"{cell_title(cell.dataset, cell.model)}\nmean entropy")
+        row[2].set_ylabel("gap")
         zero_line(row[2])
     for axes, (_, title) in zip(grid[0], _COLUMNS, strict=True):
         axes.set_title(title)
     for axes in grid[-1]:
         axes.set_xlabel("epoch")
-    figure.supylabel("mean entropy (Tsallis, order 2)", fontsize=8)
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=2)
     counts = sorted({cell.baseline.labeled.shape[0] for cell in cells})
@@ -55,16 +59,16 @@ def entropy_figure(cells: Sequence[Dynamics]) -> Figure:
     caption(
         figure,
         "Mean Tsallis entropy of order 2 of labeled ($H_L$) and unlabeled ($H_U$) predictions in the training step of each epoch, "
-        "dropout on. "
-        f"Line: mean over runs; band: least to largest. {pairs} runs per cell, the same splits and seeds for both.",
+        "dropout on. Thick: the median over runs, which one run that collapses for a while does not move; thin: every run. $H_L$ "
+        f"and $H_U$ of a row have one scale, the gap its own. {pairs} runs per cell, the same splits and seeds for both.",
     )
     return figure
 
 
-def _line(axes: Axes, values: Series, own: str, dash: str | tuple[int, tuple[float, float]], label: str) -> None:
+def _lines(axes: Axes, values: Series, own: str, dash: str | tuple[int, tuple[float, float]], label: str) -> None:
     # More points than pixels make a large file and no better picture.
     step = -(-values.shape[1] // 250)
     epochs = np.arange(0, values.shape[1], step)
     thinned = values[:, ::step]
-    axes.fill_between(epochs, thinned.min(0), thinned.max(0), color=own, alpha=0.2, linewidth=0)
-    axes.plot(epochs, thinned.mean(0), color=own, linestyle=dash, linewidth=1.3, label=label)
+    axes.plot(epochs, thinned.T, color=own, alpha=0.3, linewidth=0.5)
+    axes.plot(epochs, np.median(thinned, axis=0), color=own, linestyle=dash, linewidth=1.4, label=label)

@@ -8,13 +8,17 @@ import numpy as np
 
 from sharpen.errors import InputError
 from sharpen.report.figures.style import MARKERS, NEUTRAL, caption, colour, new_figure, styled, zero_line
-from sharpen.report.names import dataset_title, model_title
+from sharpen.report.names import dataset_title, model_title, plural
+from sharpen.report.study_tables import kept_setting
 from sharpen.report.values import signed
 from sharpen.studies.outcome import CellOutcome, Effect, Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# How far above ours the paper's difference stands, in rows.
+_ABOVE = 0.33
 
 
 @styled
@@ -52,8 +56,8 @@ def forest_figure(outcome: Outcome, contrast: str | None = None) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
     axes.set_ylim(heights[-1] + 0.9, -0.9)
-    _limit(axes, shown, heights)
-    _numbers(axes, shown, heights)
+    cut = _limit(axes, shown, heights)
+    _numbers(axes, shown, heights, outcome)
     axes.set_xlabel(f"test score: {name.replace(' - ', ' − ')} (percentage points)")
     _legend(axes, models, any(effect.published is not None for _, effect in shown))
     missing = [cell for cell, effect in outcome.effects(name) if effect.difference is None]
@@ -66,7 +70,8 @@ def forest_figure(outcome: Outcome, contrast: str | None = None) -> Figure:
         f"{outcome.study.title}, {outcome.protocol} protocol. Mean of paired differences on the same splits and seeds with 95 % t "
         "interval; "
         f"{pairs} pairs (or splits, where those have several runs) per complete cell; filled where the interval excludes zero."
-        + (f" {partly} {'cell has' if partly == 1 else 'cells have'} only part of the runs." if partly else "")
+        + (" An arrow: the interval goes on beyond the axes." if cut else "")
+        + (f" Dotted: {partly} {plural('cell', partly)} of which only part was run." if partly else "")
         + (
             f" {len(missing)} {'cell is' if len(missing) == 1 else 'cells are'} not shown: the table says why."
             if missing
@@ -96,7 +101,8 @@ def _dot(axes: Axes, cell: CellOutcome, effect: Effect, height: float, models: l
     assert d is not None  # only cells with a difference are shown
     own = colour(cell.model, models.index(cell.model))
     if d.t_interval is not None:
-        axes.plot(d.t_interval, [height, height], color=own, linewidth=1.6, solid_capstyle="butt", zorder=2)
+        dash = ":" if effect.partial else "-"  # more runs will move it
+        axes.plot(d.t_interval, [height, height], dash, color=own, linewidth=1.6, solid_capstyle="butt", zorder=2)
     sure = _sure(effect)
     axes.plot(
         [d.difference],
@@ -108,11 +114,13 @@ def _dot(axes: Axes, cell: CellOutcome, effect: Effect, height: float, models: l
         zorder=3,
     )
     if effect.published is not None:
-        axes.plot([effect.published], [height], "d", color="#111111", markerfacecolor="none", markersize=5.5, zorder=4)
+        # Above the line of ours, which would hide it.
+        at = height - _ABOVE
+        axes.plot([effect.published], [at], "d", color="#111111", markerfacecolor="white", markersize=4.5, zorder=4)
 
 
-def _limit(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[float]) -> None:
-    """Room for all differences and published values; an interval far wider than the rest leaves the axes with an arrow."""
+def _limit(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[float]) -> bool:
+    """Room for all differences and published values; whether an interval far wider than the rest leaves them with an arrow."""
     points = [e.difference.difference for _, e in shown if e.difference is not None]
     points += [e.published for _, e in shown if e.published is not None]
     ends = [
@@ -122,11 +130,14 @@ def _limit(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[fl
     low, high = min([*points, 0, *(max(e, -usual) for e in ends)]), max([*points, 0, *(min(e, usual) for e in ends)])
     room = 0.05 * max(high - low, 0.2)
     axes.set_xlim(low - room, high + room)
+    cut = False
     for (_, effect), height in zip(shown, heights, strict=True):
         left, right = (effect.difference.t_interval if effect.difference else None) or (low, high)
         for end, beyond, marker in ((low - room, left < low, "<"), (high + room, right > high, ">")):
             if beyond:
                 axes.plot([end], [height], marker, color=NEUTRAL, markersize=5, clip_on=False, zorder=5)
+                cut = True
+    return cut
 
 
 def _sure(effect: Effect) -> bool:
@@ -134,13 +145,14 @@ def _sure(effect: Effect) -> bool:
     return effect.verdict in ("gain", "loss") and not effect.partial
 
 
-def _numbers(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[float]) -> None:
-    """Model, difference and n at the right of every row."""
+def _numbers(axes: Axes, shown: list[tuple[CellOutcome, Effect]], heights: list[float], outcome: Outcome) -> None:
+    """Model, difference and n at the right of every row, or that there was nothing to compare."""
     for (cell, effect), height in zip(shown, heights, strict=True):
         assert effect.difference is not None
+        n = f"n = {effect.n} of {effect.planned}" if effect.partial else f"n = {effect.difference.n}"
         axes.annotate(
-            f"{model_title(cell.model):>4}  {signed(effect.difference.difference):>6}  n = "
-            + (f"{effect.n} of {effect.planned}" if effect.partial else f"{effect.difference.n}"),
+            f"{model_title(cell.model):>4}  {signed(effect.difference.difference):>6}  "
+            + (kept_setting(cell, effect, outcome.study) or n),
             (1.01, height),
             xycoords=("axes fraction", "data"),
             va="center",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sharpen.errors import InputError
 from sharpen.report.figures.style import (
-    DASHES,
     GAIN,
     LOSS,
     PLAIN,
@@ -19,19 +18,26 @@ from sharpen.report.figures.style import (
     styled,
     zero_line,
 )
-from sharpen.report.names import METRIC_TITLES, dataset_title, model_title
+from sharpen.report.names import METRIC_TITLES, dataset_title, model_title, plural
 from sharpen.studies.curves import Curve, glass_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Quartiles of fewer say less than the values themselves.
+_FEWEST_BOXED = 5
+
 
 @styled
-def lambda_panels(curves: Sequence[Curve]) -> Figure:
+def lambda_panels(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """Test score over λ, one panel per cell, with the crosshair of λ = 0.
 
     The band is the 95 % interval of the paired difference to λ = 0, drawn around the baseline's mean plus that difference.
+
+    Args:
+        curves: One for each cell.
+        missing: Which λ of the study they do not show, for the caption (:func:`sharpen.report.missing.missing_lams`).
 
     >>> from sharpen.studies.curves import Point
     >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, (lam - 0.5, lam + 0.5), lam) for lam in (0.0, 0.5, 1.0, 1.5)]
@@ -64,9 +70,9 @@ def lambda_panels(curves: Sequence[Curve]) -> Figure:
     marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
     caption(
         figure,
-        "Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0, cut off where it leaves the axes. "
-        "Crosshair: λ = 0, no sharpening"
-        f"{marked}. Runs per λ: {_counts(curves)}.",
+        "Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0, cut off where it leaves the axes; every "
+        "panel has room for a band of its median width, on a scale of its own. Crosshair: λ = 0, no sharpening"
+        f"{marked}. Runs per λ: {_counts(curves)}.{_lacking(missing)}",
     )
     return figure
 
@@ -81,20 +87,37 @@ def _panel(axes: Axes, curve: Curve) -> None:
     bands = [(p.lam, *p.interval) for p in curve.points if p.interval is not None]
     if bands:
         at, low, high = np.array(bands).T
-        axes.fill_between(at, zero.mean + low, zero.mean + high, color=colour(curve.model), alpha=0.18, linewidth=0)
+        own = colour(curve.model)
+        axes.fill_between(at, zero.mean + low, zero.mean + high, color=own, alpha=0.16, linewidth=0)
+        for ends in (low, high):  # where the band ends must be seen, however little it is darker than the ground
+            axes.plot(at, zero.mean + ends, color=own, alpha=0.45, linewidth=0.5)
     axes.plot(lams, [point.mean for point in curve.points], color=colour(curve.model))
     axes.plot([0], [zero.mean], "o", color="#222222", markersize=3.5)
     axes.locator_params(axis="y", nbins=4)
+    axes.set_ylim(*_limits(curve))
+
+
+def _limits(curve: Curve) -> tuple[float, float]:
+    """An axis made for the line with a band of usual width around it, so that noise does not look like structure."""
     # One λ that ruins everything must not flatten the rest: what lies below the tenth percentile may leave the panel.
     means = np.array([point.mean for point in curve.points])
     low, high = np.quantile(means, 0.1), means.max()
     room = max(high - low, 0.4)
-    axes.set_ylim(max(means.min() - 0.1 * room, low - 0.6 * room), high + 0.25 * room)
+    halves = [(p.interval[1] - p.interval[0]) / 2 for p in curve.points if p.interval is not None]
+    half = float(np.median(halves)) if halves else 0.0
+    bottom = min(max(means.min() - 0.1 * room, low - 0.6 * room), low - half)
+    top = max(high + 0.25 * room, high + half)
+    chosen = None if curve.chosen is None else curve.at(curve.chosen)
+    if chosen is not None and chosen.interval is not None:
+        ends = [curve.zero.mean + end for end in chosen.interval]
+        bottom, top = min(bottom, ends[0]), max(top, ends[1])
+    air = 0.03 * (top - bottom)
+    return float(bottom - air), float(min(top, 100.0) + air)
 
 
 @styled
-def glass_figure(curves: Sequence[Curve]) -> Figure:
-    """Glass's Δ over λ: the median over datasets and the interquartile band, one line per model.
+def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
+    """Glass's Δ over λ: the median over datasets and the interquartile band, one panel per model.
 
     >>> from sharpen.studies.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
@@ -103,34 +126,50 @@ def glass_figure(curves: Sequence[Curve]) -> Figure:
     """
     bands = glass_bands(curves)
     _some(bands)
-    figure = new_figure(6.4, 4.2)
-    axes = figure.subplots()
-    zero_line(axes)
-    axes.axvline(0, color="#333333", linewidth=0.9)
-    for index, band in enumerate(bands):
+    columns = 2 if len(bands) == 4 else min(3, len(bands))
+    rows = -(-len(bands) // columns)
+    figure = new_figure(max(5.2, 2.9 * columns + 0.4), 2.3 * rows + 1.0)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for index, (axes, band) in enumerate(zip(grid.ravel(), bands, strict=False)):
         own = colour(band.model, index)
-        axes.fill_between(band.lams, band.lower, band.upper, color=own, alpha=0.16, linewidth=0)
-        label = f"{model_title(band.model)} ({band.datasets} dataset{'s' * (band.datasets != 1)})"
-        axes.plot(band.lams, band.median, color=own, linestyle=DASHES.get(band.model, "-"), linewidth=1.8, label=label)
-    medians = np.concatenate([band.median for band in bands])
+        zero_line(axes)
+        axes.axvline(0, color="#333333", linewidth=0.9)
+        axes.fill_between(band.lams, band.lower, band.upper, color=own, alpha=0.22, linewidth=0)
+        for ends in (band.lower, band.upper):
+            axes.plot(band.lams, ends, color=own, alpha=0.5, linewidth=0.6)
+        axes.plot(band.lams, band.median, color=own, linewidth=1.8)
+        axes.set_title(f"{model_title(band.model)} ({band.datasets} {plural('dataset', band.datasets)})", loc="left")
+        axes.margins(x=0.01)
+    for axes in grid.ravel()[len(bands) :]:
+        axes.set_axis_off()
+    # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
+    first = grid[0, 0]
+    first.set_yscale("symlog", linthresh=2)
     quartiles = np.concatenate([values for band in bands for values in (band.lower, band.upper)])
-    # The far tail of the band, where strong λ breaks training, would hide the part that matters.
-    low = max(quartiles.min(), min(-4.0, 1.3 * medians.min()))
-    axes.set_ylim(low - 0.3, min(quartiles.max(), max(4.0, 1.5 * medians.max())) + 0.3)
-    axes.margins(x=0.01)
-    axes.set_xlabel("λ")
-    axes.set_ylabel("Glass's Δ of the test score")
-    axes.legend(loc="lower left")
+    _symlog_ticks(first, min(quartiles.min(), -1), max(quartiles.max(), 1))
+    for axes in grid[-1]:
+        axes.set_xlabel("λ")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("Glass's Δ of the test score")
     caption(
         figure,
-        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile, "
-        "cut off where it leaves the axes.",
+        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile. "
+        f"Linear up to ±2, then logarithmic.{_lacking(missing)}",
     )
     return figure
 
 
+def _symlog_ticks(axes: Axes, low: float, high: float) -> None:
+    """Ticks and limits of an axis that becomes logarithmic, with room for all values from low to high."""
+    steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
+    ticks = [-step for step in reversed(steps) if -step >= 1.1 * low] + [0.0] + [t for t in steps if t <= 1.1 * high]
+    axes.set_yticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+    axes.set_yticks([], minor=True)
+    axes.set_ylim(1.15 * low, 1.15 * high)
+
+
 @styled
-def improvements_figure(curves: Sequence[Curve]) -> Figure:
+def improvements_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """For every λ, in how many cells the score rises or falls, and by how much in units of Glass's Δ.
 
     >>> from sharpen.studies.curves import Point
@@ -165,25 +204,18 @@ def improvements_figure(curves: Sequence[Curve]) -> Figure:
     above.set_ylabel("share of cells (%)\nloss            gain")
     above.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1.0), handlelength=1.2, columnspacing=1.2)
 
+    ends = [0.0]
     for sign, own in ((1, GAIN), (-1, LOSS)):
-        groups = [[value for value in by_lam[lam] if sign * value > 0] for lam in lams]
-        boxes = below.boxplot(
-            groups,
-            positions=lams,
-            widths=width,
-            manage_ticks=False,
-            patch_artist=True,
-            whis=(5, 95),
-            showfliers=False,
-            medianprops={"color": "#111111", "linewidth": 1},
-            whiskerprops={"color": own, "linewidth": 0.8},
-            capprops={"color": own, "linewidth": 0.8},
-        )
-        for box in boxes["boxes"]:
-            box.set(facecolor=own, alpha=0.5, edgecolor=own)
+        groups = {lam: [value for value in by_lam[lam] if sign * value > 0] for lam in lams}
+        many = {lam: values for lam, values in groups.items() if len(values) >= _FEWEST_BOXED}
+        _boxes(below, many, width, own)
+        few = [(lam, value) for lam, values in groups.items() if lam not in many for value in values]
+        below.plot([lam for lam, _ in few], [value for _, value in few], "o", color=own, markersize=2.5, linestyle="")
+        ends += [float(end) for values in many.values() for end in np.percentile(values, (5, 95))]
+        ends += [value for _, value in few]
     zero_line(below)
     below.set_yscale("symlog", linthresh=1)
-    below.set_yticks([-10, -3, -1, 0, 1, 3, 10], ["−10", "−3", "−1", "0", "1", "3", "10"])
+    _symlog_ticks(below, min(ends), max(ends))
     below.set_ylabel("Glass's Δ\n(linear up to ±1, then logarithmic)")
     below.set_xlabel("λ")
     below.margins(x=0.02)
@@ -191,10 +223,42 @@ def improvements_figure(curves: Sequence[Curve]) -> Figure:
     cells = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     caption(
         figure,
-        f"{cells} cells per λ. Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. Boxes: quartiles of the gains (above "
-        "zero) and of the losses (below), whiskers from the 5th to the 95th percentile.",
+        f"{cells} cells per λ; Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. {_ties(by_lam)}Boxes: quartiles of "
+        "the gains (above zero) and of the losses (below), whiskers from the 5th to the 95th percentile; of fewer than "
+        f"{_FEWEST_BOXED} cells, every one as a point.{_lacking(missing)}",
     )
     return figure
+
+
+def _boxes(axes: Axes, groups: Mapping[float, Sequence[float]], width: float, own: str) -> None:
+    if not groups:  # of nothing, matplotlib would draw one empty box
+        return
+    boxes = axes.boxplot(
+        list(groups.values()),
+        positions=list(groups),
+        widths=width,
+        manage_ticks=False,
+        patch_artist=True,
+        whis=(5, 95),
+        showfliers=False,
+        medianprops={"color": "#111111", "linewidth": 1},
+        whiskerprops={"color": own, "linewidth": 0.8},
+        capprops={"color": own, "linewidth": 0.8},
+    )
+    for box in boxes["boxes"]:
+        box.set(facecolor=own, alpha=0.5, edgecolor=own)
+
+
+def _ties(by_lam: Mapping[float, Sequence[float]]) -> str:
+    """What the bars leave to 100 %."""
+    most = max(sum(value == 0 for value in values) for values in by_lam.values())
+    if not most:
+        return ""
+    return f"What bars leave to 100 %: cells with exactly the score of λ = 0, at most {most} at a λ. "
+
+
+def _lacking(missing: str | None) -> str:
+    return f" Missing: {missing}." if missing else ""
 
 
 def _counts(curves: Sequence[Curve]) -> str:

@@ -42,9 +42,22 @@ def ranking_figure(rankings: Sequence[Ranking]) -> Figure:
     caption(
         figure,
         f"Mean and standard deviation. Filled: ours, {kinds}. Open grey: other methods as published, on partly other "
-        "splits, without pairing. An order of means, and no test.",
+        "splits, without pairing; an arrow: further to the left. Scales begin where the scores of a panel do. An order of means, "
+        f"and no test.{_left_out(rankings)}",
     )
     return figure
+
+
+def _left_out(rankings: Sequence[Ranking]) -> str:
+    """Which datasets have no panel, and why."""
+    why: dict[str, list[str]] = {}
+    for ranking in rankings:
+        if ranking.best_of_ours is None:
+            reason = next(
+                (entry.reason for entry in ranking.entries if entry.ours and entry.reason), "no score of ours"
+            )
+            why.setdefault(reason, []).append(dataset_title(ranking.dataset))
+    return "".join(f" Left out ({reason}): {', '.join(names)}." for reason, names in why.items())
 
 
 def _panel(axes: Axes, ranking: Ranking) -> None:

@@ -56,7 +56,8 @@ def _place(place: Place) -> list[dict[str, Any]]:
         line = value.line()
         entry: dict[str, Any] = {"text": shortened(line.text)}
         entry |= {name: True for name in ("bold", "muted") if getattr(line, name)}
-        if isinstance(value, Gain) and round(value.difference, value.decimals) != 0:
+        # What may as well be chance is neither gain nor loss.
+        if isinstance(value, Gain) and value.sure and round(value.difference, value.decimals) != 0:
             entry["tone"] = "gain" if value.difference > 0 else "loss"
         found.append(entry)
     return found
@@ -178,5 +179,7 @@ def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
     if effect.published is not None:
         entries.append(("the paper's difference", signed(effect.published)))
     if effect.consistency is not None and effect.consistency.consistent is not None:
-        entries.append(("consistent with it", "yes" if effect.consistency.consistent else "no"))
+        entries.append(
+            ("consistent with it (weak where spreads are wide)", "yes" if effect.consistency.consistent else "no")
+        )
     return entries + ([("note", effect.reason)] if effect.reason else [])

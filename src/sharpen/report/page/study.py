@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
+from sharpen.report.missing import missing_lams
 from sharpen.report.page.charts import chapter, choice, facts, section, words
 from sharpen.report.page.document import Page
 from sharpen.report.page.sheets import gain_sheet, sheet
 from sharpen.report.page.study_charts import (
     difference_chart,
     dynamics_charts,
-    glass_chart,
+    glass_charts,
     lambda_charts,
     offset_charts,
     ranking_charts,
     retune_charts,
 )
+from sharpen.report.shares import run_ids, shared_counts, was_run
+from sharpen.report.special_tables import dynamics_table, retuned_table, shown_rankings
 from sharpen.report.study import (
     Sheet,
     comparison_sheet,
@@ -30,14 +31,14 @@ from sharpen.report.study import (
     shown_contrasts,
     study_sheet,
 )
-from sharpen.report.study_tables import details, dynamics_table, minus, score_grid
+from sharpen.report.study_tables import details, minus, score_grid
+from sharpen.report.tally import Tally, contrast_words, tally
 from sharpen.report.values import signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, lambda_curves
 from sharpen.studies.dynamics import Traces, dynamics
 from sharpen.studies.outcome import Cost, Outcome
 from sharpen.studies.plan import Cell
-from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study
 from sharpen.studies.steps import offset_steps, retune_steps
 
@@ -92,13 +93,16 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
     ['paired protocol: 20 splits or seeds', "the paper's protocol: its splits and runs"]
     """
     known = _curves(parts)
+    shared = {id(part): count for part, count in zip(parts, _shared(parts), strict=True)}
     chapters = []
     for study in {part.study.name: part.study for part in parts}.values():
         own = {part.outcome.protocol: part for part in parts if part.study.name == study.name}
         ordered = [own[name] for name in PROTOCOLS if name in own] + [
             own[name] for name in own if name not in PROTOCOLS
         ]
-        views = {PROTOCOLS.get(p.outcome.protocol, p.outcome.protocol): _sections(p, known) for p in ordered}
+        views = {
+            PROTOCOLS.get(p.outcome.protocol, p.outcome.protocol): _sections(p, known, shared[id(p)]) for p in ordered
+        }
         shown = next((i for i, part in enumerate(ordered) if part.outcome.complete), 0)
         chapters.append(chapter(study.title, study.about or "", views, name=study.name, shown=shown))
     leading = _leading(parts)
@@ -107,7 +111,8 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
         headline=_headline(leading),
         below=[
             "Differences are between runs on the same split with the same seed; their intervals are 95 % t intervals. λ is chosen "
-            "by validation scores, and test scores have no part in it.",
+            "by validation scores, and test scores have no part in it. A cell gains or loses where its interval excludes zero; "
+            "after correction (Holm's, for being several) where its corrected p is below 0.05.",
             *_without_results(parts),
         ],
         tiles=_tiles(parts, leading, costs),
@@ -132,34 +137,46 @@ def _leading(parts: Sequence[Part]) -> Part:
 def _headline(part: Part) -> str:
     if not part.study.compare or part.study.reads is not None:
         return f"{part.study.title}."
-    name = part.study.compare[0].name
-    effects = [effect for _, effect in part.outcome.effects(name) if effect.complete]
-    gains = [effect.difference.difference for effect in effects if effect.difference is not None]
-    if not gains:
+    counts = _leading_tally(part)
+    if counts is None:
         return f"{part.study.title}: no cell has all its pairs yet."
-    verdicts = [effect.verdict for effect in effects]
-    up, down = verdicts.count("gain"), verdicts.count("loss")
-    cells = f"{len(gains)} cell{'s' * (len(gains) > 1)}"
     return (
-        f"{part.study.title}: of {cells}, {up} gain, {down} lose, {len(gains) - up - down} show no clear difference; "
-        f"{signed(float(np.median(gains)))} points in the median ({minus(name)}, {part.outcome.protocol} protocol)."
+        f"{part.study.title}: {counts.words}. {signed(counts.median)} points in the median "
+        f"({contrast_words(part.outcome, part.study.compare[0])}, {part.outcome.protocol} protocol)."
     )
+
+
+def _leading_tally(part: Part) -> Tally | None:
+    """Over the cells of the first comparison, if it has one."""
+    if not part.study.compare or part.study.reads is not None:
+        return None
+    return tally(effect for _, effect in part.outcome.effects(part.study.compare[0].name))
 
 
 def _without_results(parts: Sequence[Part]) -> list[str]:
     """Which studies of several have no complete cell yet."""
-    titles = {part.study.title: None for part in parts if part.study.reads is None}
     ready = {part.study.title for part in parts if part.outcome.complete}
-    lacking = [title for title in titles if title not in ready]
-    return [f"Without a complete cell yet: {', '.join(lacking)}."] if lacking and ready else []
+    lacking: dict[str, str] = {}
+    for part in parts:
+        if part.study.reads is None and part.study.title not in ready:
+            lams = missing_lams(part.outcome, part.curves)
+            lacking[part.study.title] = f"{part.study.title} ({lams})" if lams else part.study.title
+    return [f"Without a complete cell yet: {', '.join(lacking.values())}."] if lacking and ready else []
 
 
 def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[tuple[str, str]]:
     studies = {part.study.name for part in parts}
+    ready = {
+        part.study.name for part, shared in zip(parts, _shared(parts), strict=True) if was_run(part.outcome, shared)
+    }
     cells = leading.outcome.cells
     runs, seconds = sum(cost.runs for cost in costs), sum(cost.seconds for cost in costs)
     devices = ", ".join(dict.fromkeys(cost.device for cost in costs))
-    tiles = [(str(len(studies)), "study" if len(studies) == 1 else "studies")]
+    tiles = []
+    if (counts := _leading_tally(leading)) is not None:
+        tiles.append((f"{counts.gains} of {counts.cells}", f"cells gain{counts.after}; {counts.losing}"))
+    if len(studies) > 1:
+        tiles.append((f"{len(ready)} of {len(studies)}", "studies have results"))
     tiles.append(
         (f"{leading.outcome.complete} of {len(cells)}", f"cells of {leading.study.title.lower()} are complete")
     )
@@ -167,6 +184,12 @@ def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[
     if costs:
         tiles.append((duration(seconds), f"on {devices}"))
     return tiles
+
+
+def _shared(parts: Sequence[Part]) -> list[int]:
+    """Of every part's runs, how many another study shows too; what reads another study's records has none of its own."""
+    nothing: frozenset[str] = frozenset()
+    return shared_counts([(p.study.name, nothing if p.study.reads is not None else run_ids(p.outcome)) for p in parts])
 
 
 def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
@@ -181,11 +204,11 @@ def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
     return found
 
 
-def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]]) -> list[dict[str, Any]]:
+def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]], shared: int) -> list[dict[str, Any]]:
     study, outcome = part.study, part.outcome
     if study.reads is not None:
         report = comparison_sheet(study, outcome)
-        ranked = ranking_charts(rankings(study, outcome))
+        ranked = ranking_charts(shown_rankings(study, outcome))
         sections = [section("What it found", words(report.findings))]
         sections.append(
             choice("Ours among published methods", ranked, text="By test score; an order of means, and no test.")
@@ -198,7 +221,9 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]])
         sections += _figures(part)
     if report.missing:
         sections.append(section("What is missing, and why", words(report.missing)))
-    entries = [("runs", report.progress), ("time", report.cost), ("where records come from", report.provenance)]
+    own = f"; {len(report.runs) - shared:,} of its own, {shared:,} that other studies here show too"
+    entries = [("runs", report.progress + (own if shared else "")), ("time of all of them", report.cost)]
+    entries += [("where records come from", report.provenance)]
     entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
     entries += [("datasets", ", ".join(study.datasets)), ("models", ", ".join(study.models))]
     sections.append(section("How this was made", facts([(name, text) for name, text in entries if text])))
@@ -217,6 +242,8 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
     for name in scored_names(outcome):
         views[f"scores of {name}"] = [sheet(score_grid(outcome, name))]
         known.append(any(cell.sides[name].n for cell in outcome.cells))
+    if (chosen := retuned_table(outcome)) is not None:
+        views["what was chosen"] = [sheet(chosen)]
     detailed = details(outcome, leading_contrasts(study), only_pairs=True)
     if detailed.rows:
         views["every number"] = [sheet(detailed)]
@@ -230,7 +257,9 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
 def _figures(part: Part) -> list[dict[str, Any]]:
     outcome = part.outcome
     sections = []
-    if not is_about_lam(outcome, part.curves):
+    found = dynamics(outcome, part.traces) if part.traces is not None else []
+    # What is traced is what the study is about: test scores stand in its tables.
+    if not found and not is_about_lam(outcome, part.curves):
         views = {
             minus(contrast.name): [chart]
             for contrast in shown_contrasts(outcome)
@@ -239,11 +268,12 @@ def _figures(part: Part) -> list[dict[str, Any]]:
         if views:
             sections.append(choice("All differences", views))
     if part.curves:
-        glass = [chart] if (chart := glass_chart(part.curves)) is not None else []
         text = "The gain over λ = 0, mean over runs. Losses of three times the largest gain and more leave the picture."
-        sections.append(section("What λ does", *glass, *lambda_charts(part.curves), text=text))
-    if part.traces is not None and (found := dynamics(outcome, part.traces)):
-        text = "Mean entropy in the training step of each epoch. Line: mean over runs; band: least to largest."
+        if lams := missing_lams(outcome, part.curves):
+            text += f" Missing: {lams}."
+        sections.append(section("What λ does", *glass_charts(part.curves), *lambda_charts(part.curves), text=text))
+    if found:
+        text = "Mean entropy in the training step of each epoch. Line: median over runs; band: least to largest."
         sections.append(choice("Entropy during training", dynamics_charts(found), text=text))
         sections.append(section("The gap of all cells", sheet(dynamics_table(found, "Mean over all epochs"))))
     if offsets := offset_steps(outcome):

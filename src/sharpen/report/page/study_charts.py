@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.report.names import cell_title, dataset_title, model_title
+from sharpen.report.names import cell_title, dataset_title, model_title, plural
 from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
+from sharpen.report.study_tables import kept_setting
 from sharpen.report.values import Gain, Score
 from sharpen.studies.curves import Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
@@ -53,6 +54,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
         on = f" on {effect.splits} splits" if d.n < effect.n else ""
         notes = [f"{effect.n} pairs{on}, {d.wins} won, {d.ties} tied, {d.losses} lost"]
         notes += [effect.reason] if effect.reason else []
+        kept = kept_setting(cell, effect, outcome.study)
+        said = f", {effect.n} of {effect.planned} runs" if effect.partial else f", {kept}" if kept else ""
         notes += [f"paper: {effect.published:+.2f}".replace("-", "−")] if effect.published is not None else []
         rows.append(
             {
@@ -65,7 +68,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
                 "paper": effect.published,
                 "sure": sure,
                 "strong": sure,
-                "text": gain.line().text + (f", {effect.n} of {effect.planned} runs" if effect.partial else ""),
+                "partly": effect.partial,
+                "text": gain.line().text + said,
                 "notes": notes,
             }
         )
@@ -73,6 +77,8 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
         {"name": "filled: the interval excludes zero", "color": "ink"},
         {"name": "open: it does not", "color": "ink", "open": True},
     ]
+    if any(row["partly"] for row in rows):
+        legend.append({"name": "dotted: only part was run", "color": "ink", "open": True})
     if any(row["paper"] is not None for row in rows):
         legend.append({"name": "what the paper says", "quoted": True})
     return {
@@ -125,40 +131,42 @@ def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     return charts
 
 
-def glass_chart(curves: Sequence[Curve]) -> dict[str, Any] | None:
-    """Glass's Δ over λ: the median over datasets, and its quartiles; None if no cell has a spread.
+def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
+    """Glass's Δ over λ, one chart for each model on one scale: the median over datasets, and its quartiles.
 
     >>> from sharpen.studies.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
-    >>> glass_chart([Curve("cora", "gcn", "accuracy", points, 5)])["series"][0]["name"]
-    'GCN (1 dataset)'
+    >>> [chart["title"] for chart in glass_charts([Curve("cora", "gcn", "accuracy", points, 5)])]
+    ["Glass's Δ over λ: GCN (1 dataset)"]
     """
     bands = glass_bands(curves)
     if not bands:
-        return None
+        return []
     medians = np.concatenate([band.median for band in bands])
-    lowest = min(min(band.lower) for band in bands)
-    return lines(
-        "Glass's Δ over λ",
-        axis("λ", name="λ =", decimals=2, air=0.01),
-        axis("Glass's Δ of the test score", decimals=2, min=max(lowest, min(-4.0, 1.3 * float(medians.min()))) - 0.3),
-        [
-            series(
-                f"{model_title(band.model)} ({band.datasets} dataset{'s' * (band.datasets != 1)})",
-                model_color(band.model, index),
-                band.lams,
-                band.median,
-                low=band.lower,
-                high=band.upper,
-                dash=_DASHES.get(band.model, False),
-            )
-            for index, band in enumerate(bands)
-        ],
-        zero=True,
-        height=320,
-        note="Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: quartiles.",
-        wide=True,
-    )
+    lowest, highest = min(min(band.lower) for band in bands), max(max(band.upper) for band in bands)
+    low = max(lowest, min(-4.0, 1.3 * float(medians.min()))) - 0.3
+    return [
+        lines(
+            f"Glass's Δ over λ: {model_title(band.model)} ({band.datasets} {plural('dataset', band.datasets)})",
+            axis("λ", name="λ =", decimals=2, air=0.01),
+            axis("Glass's Δ of the test score", decimals=2, min=low, max=highest + 0.3),
+            [
+                series(
+                    "median over datasets",
+                    model_color(band.model, index),
+                    band.lams,
+                    band.median,
+                    low=band.lower,
+                    high=band.upper,
+                    dash=_DASHES.get(band.model, False),
+                )
+            ],
+            zero=True,
+            height=220,
+            note="Gain over λ = 0 in standard deviations of the λ = 0 runs. Band: quartiles, cut off where it leaves the picture.",
+        )
+        for index, band in enumerate(bands)
+    ]
 
 
 def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]]:
@@ -176,8 +184,10 @@ def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]
             for side, color in ((cell.sharpened, "blue"), (cell.baseline, "grey")):
                 values = getattr(side, what)[:, epochs]
                 spread = {"low": values.min(0), "high": values.max(0)} if len(values) > 1 else {}
-                curves.append(series(side.name, color, epochs, values.mean(0), dash=color == "grey", **spread))
-            unit = axis("entropy of order 2", decimals=3)
+                curves.append(
+                    series(side.name, color, epochs, np.median(values, axis=0), dash=color == "grey", **spread)
+                )
+            unit = axis("entropy of order 2", decimals=3, **({} if what == "gap" else {"min": 0}))
             charts.append(lines(title, axis("epoch", decimals=0, air=0.01), unit, curves, zero=what == "gap"))
         found[cell_title(cell.dataset, cell.model)] = charts
     return found
@@ -265,7 +275,7 @@ def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
             rows.append(
                 {
                     "group": "",
-                    "name": f"{entry.rank}. {entry.method}",
+                    "name": entry.method if entry.rank is None else f"{entry.rank}. {entry.method}",
                     "color": "blue" if entry.ours else "grey",
                     "mean": entry.mean,
                     "low": entry.mean - spread if entry.sd is not None else None,

@@ -49,10 +49,11 @@ function forestChart(host, spec) {
         surface.append(draw("path", { class: "mark beyond", color: row.color, d: `M${left},${y} l7,-5 l0,10Z` }));
         return;
       }
-      if (row.low !== null) surface.append(draw("line", { class: "whisker thick", color: row.color, x1: X(row.low), x2: X(row.high), y1: y, y2: y }));
+      if (row.low !== null) surface.append(draw("line", { class: row.partly ? "whisker thick partly" : "whisker thick", color: row.color, x1: X(row.low), x2: X(row.high), y1: y, y2: y }));
       if (row.paper !== null && row.paper !== undefined) {
-        const p = X(row.paper);
-        surface.append(draw("path", { class: "quoted", d: `M${p - 5},${y} L${p},${y - 5} L${p + 5},${y} L${p},${y + 5}Z` }));
+        // Above ours, which would hide it.
+        const [p, q] = [X(row.paper), y - 6];
+        surface.append(draw("path", { class: "quoted", d: `M${p - 4},${q} L${p},${q - 4} L${p + 4},${q} L${p},${q + 4}Z` }));
       }
       surface.append(draw("circle", { class: row.sure ? "mark point" : "mark point open", color: row.color, cx: X(row.mean), cy: y, r: 4.5 }));
     });

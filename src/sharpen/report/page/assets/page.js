@@ -80,7 +80,7 @@ function showChapters(main, chapters, opened) {
       chapter.views[view].sections.forEach((section) => showSection(body, section));
     };
     if (chapter.views.length > 1) intro.append(choices("Protocol", chapter.views.map((view) => view.name), fill, chapter.view));
-    else intro.append(el("p", { class: "lead" }, chapter.views[0].name));
+    else intro.append(el("p", { class: "lead" }, `Run under ${chapter.views[0].name}.`));
     fill(chapter.view);
   }
 

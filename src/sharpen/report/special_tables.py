@@ -1,0 +1,262 @@
+"""The tables of single studies: what λ does, entropy during training, ranks among published methods, retuned settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sharpen.paper import retuned
+from sharpen.report.names import dataset_title, model_title
+from sharpen.report.tables import Column, Place, Table
+from sharpen.report.values import Gain, Number, Quoted, Ranked, Reason, Score, Text, Value, number
+from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.dynamics import Dynamics
+from sharpen.studies.outcome import NOT_RUN, Outcome, same_but
+from sharpen.studies.ranking import Entry, Ranking, rankings
+from sharpen.studies.spec import Study
+from sharpen.trial import Trial
+
+# λ at which the effect is told in a table; the figures have all.
+TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+
+
+def lambda_table(curves: Sequence[Curve], title: str) -> Table:
+    """What λ does to each model: Glass's Δ over datasets, and how many cells surely gain or lose.
+
+    >>> from sharpen.studies.curves import Point
+    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
+    >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
+    >>> [value.text for value in table.rows[-1][1]]
+    ['+2.00 [+2.00, +2.00]', '1 up, 0 down of 1']
+    """
+    bands = {band.model: band for band in glass_bands(curves)}
+    rows: list[tuple[Place, ...]] = []
+    for lam in TOLD_LAMS:
+        places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
+        for model, band in bands.items():
+            at = [i for i, value in enumerate(band.lams) if abs(value - lam) < 1e-9]
+            if not at:
+                places.append(Reason("not run for every dataset"))
+                continue
+            median, lower, upper = (values[at[0]] for values in (band.median, band.lower, band.upper))
+            points = [curve.at(lam) for curve in curves if curve.model == model]
+            intervals = [point.interval for point in points if point is not None and point.interval is not None]
+            gains, losses = sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
+            places.append(
+                (
+                    Text(Gain(median, (lower, upper), tell_n=False).line().text),
+                    Text(f"{gains} up, {losses} down of {len(intervals)}", muted=True),
+                )
+            )
+        if not all(isinstance(place, Reason) for place in places[1:]):
+            rows.append(tuple(places))
+    return Table(
+        title=title,
+        columns=(
+            Column("lam", "λ", "right"),
+            *(Column(m, f"{model_title(m)} ({b.datasets} datasets)", "center") for m, b in bands.items()),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "Glass's Δ over datasets: median [first quartile, third quartile]. Below it: in how many cells the 95 % t "
+            "interval of the paired difference to λ = 0 lies above or below zero, uncorrected.",
+        ),
+    )
+
+
+def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
+    """The gap H_L − H_U averaged over epochs, without and with sharpening, paired."""
+    rows: tuple[tuple[Place, ...], ...] = tuple(
+        (
+            Text(dataset_title(cell.dataset), key=cell.dataset),
+            Text(model_title(cell.model), key=cell.model),
+            Number(float(cell.epochs), 0),
+            *(
+                Number(float(np.mean(getattr(side, what))), 3)
+                for what in ("labeled", "unlabeled", "gap")
+                for side in (cell.baseline, cell.sharpened)
+            ),
+            Gain(cell.gap.difference, cell.gap.t_interval, cell.gap.n, decimals=3),
+            Number(100 * cell.above, 1),
+        )
+        for cell in cells
+    )
+    before, after = (cells[0].baseline.name, cells[0].sharpened.name) if cells else ("λ = 0", "λ = 0.25")
+    columns = [Column("dataset", "dataset"), Column("model", "model"), Column("epochs", "epochs", "right")]
+    for key, group in (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "gap")):
+        columns += [
+            Column(f"{key}_baseline", before, "right", group=group),
+            Column(f"{key}_sharpened", after, "right", group=group),
+        ]
+    columns += [Column("change", "change of the gap", "right"), Column("above", "epochs above (%)", "right")]
+    return Table(
+        title=title,
+        columns=tuple(columns),
+        rows=rows,
+        notes=(
+            "Mean Tsallis entropy of order 2 over all epochs, training mode. Gap: H_L − H_U; its change is paired on "
+            "split and seed, with the 95 % t interval, bold where it excludes zero. Epochs above: "
+            "where the mean gap is larger with sharpening.",
+        ),
+    )
+
+
+def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
+    """Methods down, datasets across: every score with its rank on the dataset, ours in bold with the paper's below.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> entries = (Entry("Other", 85.0, 0.5, ours=False, rank=1), Entry("GCN+TS", None, None, ours=True, reason="not run yet"))
+    >>> [row[1].line().text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
+    ['85.00 ± 0.50 (1st)']
+    """
+    entries = {(r.dataset, e.method): e for r in rankings for e in r.entries}
+    methods = sorted(
+        {method for _, method in entries}, key=lambda m: (_is_ours(m, entries), _average_rank(m, entries), m)
+    )
+    rows = []
+    for method in methods:
+        places: list[Place] = [Text(method, bold=_is_ours(method, entries))]
+        for ranking in rankings:
+            entry = entries.get((ranking.dataset, method))
+            if entry is None:
+                places.append(None)
+                continue
+            if entry.mean is None:
+                values: list[Value] = [Reason(entry.reason or "no score")]
+            elif entry.rank is None:
+                values = [Score(entry.mean, entry.sd)]
+            else:
+                values = [Ranked(entry.mean, entry.sd, entry.rank, entry.ours)]
+            if entry.paper is not None:
+                values.append(Quoted("paper", entry.paper, entry.paper_sd))
+            places.append(tuple(values) if len(values) > 1 else values[0])
+        rows.append(tuple(places))
+    first = next((i for i, m in enumerate(methods) if _is_ours(m, entries)), None)
+    return Table(
+        title=title,
+        columns=(
+            Column("method", "method"),
+            *(Column(r.dataset, dataset_title(r.dataset), "center") for r in rankings),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "In brackets: the rank on the dataset among the published methods and ours. Scores of other methods are "
+            "cited as the paper prints them, on partly other splits and without pairing: an order of means, and no "
+            "test. Ours in bold, +TS with λ by validation; empty: not published. No ranks where none of ours has a score.",
+        ),
+        rules=() if not first else (first,),
+    )
+
+
+def ranking_data(rankings: Sequence[Ranking]) -> Table:
+    """The same, one row per method and dataset; what CSV files hold.
+
+    >>> from sharpen.studies.ranking import Entry
+    >>> data = ranking_data([Ranking("cora", (Entry("Other", 85.0, 0.5, ours=False, rank=1),))])
+    >>> [column.key for column in data.columns]
+    ['dataset', 'method', 'ours', 'score', 'rank', 'paper']
+    """
+    numbers = {"score": ("mean", "sd", "n", "reason"), "paper": ("", "sd")}
+    keys = ("dataset", "method", "ours", "score", "rank", "paper")
+    rows: list[tuple[Place, ...]] = [
+        (
+            ranking.dataset,
+            entry.method,
+            "yes" if entry.ours else "no",
+            Reason(entry.reason or "no score") if entry.mean is None else Score(entry.mean, entry.sd, entry.n),
+            None if entry.rank is None else str(entry.rank),
+            None if entry.paper is None else Quoted("", entry.paper, entry.paper_sd),
+        )
+        for ranking in rankings
+        for entry in ranking.entries
+    ]
+    return Table("Ranking", tuple(Column(key, key, numbers=numbers.get(key, ())) for key in keys), tuple(rows))
+
+
+def shown_rankings(study: Study, main: Outcome) -> list[Ranking]:
+    """Our scores among published ones; where none of ours has a score, the published ones without ranks among themselves.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> cora = shown_rankings(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))[0]
+    >>> {entry.rank for entry in cora.entries}
+    {None}
+    """
+    return [
+        ranking
+        if ranking.best_of_ours is not None
+        else replace(ranking, entries=tuple(replace(entry, rank=None) for entry in ranking.entries))
+        for ranking in rankings(study, main)
+    ]
+
+
+def retuned_table(outcome: Outcome) -> Table | None:
+    """Learning rate and dropout as they are, as validation chooses them, and as the paper's authors did; None for other studies.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.studies.outcome import outcome
+    >>> table = retuned_table(outcome(load_study("retune"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"]))
+    >>> [place.line().text for place in table.rows[0]]
+    ['Cora', 'GCN', '0.001', '0.7', 'not run yet', '', '0.001', '0.65']
+    """
+    name = next((name for name in outcome.study.choose if _chooses_settings(outcome, name)), None)
+    if name is None:
+        return None
+    rows: list[tuple[Place, ...]] = []
+    for cell in outcome.cells:
+        own, chosen = cell.sides[outcome.study.baseline or ""].trial, cell.sides[name]
+        said = retuned(cell.dataset, cell.model)
+        if own is None:
+            continue
+        rows.append(
+            (
+                Text(dataset_title(cell.dataset), key=cell.dataset),
+                Text(model_title(cell.model), key=cell.model),
+                *_setting((own.lr, own.dropout)),
+                *(
+                    (Reason(chosen.reason or NOT_RUN), Text(""))
+                    if chosen.trial is None
+                    else _setting((chosen.trial.lr, chosen.trial.dropout))
+                ),
+                *_setting(said),
+            )
+        )
+    columns = [Column("dataset", "dataset"), Column("model", "model")]
+    for key, group in (("own", "as it is"), ("chosen", "ours, by validation"), ("paper", "the paper's")):
+        columns += [
+            Column(f"{key}_lr", "learning rate", "right", group=group),
+            Column(f"{key}_dropout", "dropout", "right", group=group),
+        ]
+    return Table(f"{outcome.study.title}: what was chosen, {outcome.protocol} protocol", tuple(columns), tuple(rows))
+
+
+def _chooses_settings(outcome: Outcome, name: str) -> bool:
+    """Whether a choice is among learning rates and dropouts around the baseline, and nothing else."""
+    found = False
+    for cell in outcome.cells:
+        own = cell.sides[outcome.study.baseline].trial if outcome.study.baseline is not None else None
+        trials: list[Trial] = [t for c in outcome.study.choose[name] if (t := cell.sides[c].trial) is not None]
+        if own is None or not trials:
+            continue
+        if not all(same_but(trial, own, "lr", "dropout") for trial in trials):
+            return False
+        found |= any(trial != own for trial in trials) and len({(t.lr, t.dropout) for t in trials}) > 1
+    return found
+
+
+def _setting(values: tuple[float | None, float | None] | None) -> tuple[Text, Text]:
+    lr, dropout = values or (None, None)
+    return Text("" if lr is None else f"{lr:g}"), Text("" if dropout is None else f"{dropout:g}")
+
+
+def _is_ours(method: str, entries: dict[tuple[str, str], Entry]) -> bool:
+    return any(entry.ours for (_, name), entry in entries.items() if name == method)
+
+
+def _average_rank(method: str, entries: dict[tuple[str, str], Entry]) -> float:
+    ranks = [entry.rank for (_, name), entry in entries.items() if name == method and entry.rank is not None]
+    return float(np.mean(ranks)) if ranks else np.inf
