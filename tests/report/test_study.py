@@ -234,7 +234,7 @@ def test_both_kinds_of_code_of_one_study_are_told():
     frame = records(study, "paper", datasets=["cora"], models=["gcn"])
     frame.loc[:2, "revision"] += "+changes"
     text = study_sheet(outcome(study, "paper", frame)).provenance
-    assert text.startswith("Code 0123456789ab, 0123456789ab with uncommitted changes; ")
+    assert text.startswith("Code 0123456789ab (7 runs), 0123456789ab with uncommitted changes (3 runs); ")
 
 
 def test_a_study_of_lambda_has_the_table_of_deltas(told):

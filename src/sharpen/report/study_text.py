@@ -213,11 +213,17 @@ def provenance_sentence(provenance: Provenance) -> str:
             versions |= dict.fromkeys(f"{name} {version}" for name, version in json.loads(text).items())
         except (json.JSONDecodeError, AttributeError):
             versions[text] = None
-    parts = [f"Code {', '.join(map(_revision, provenance.revisions))}"] if provenance.revisions else []
+    counts = provenance.runs or (None,) * len(provenance.revisions)
+    code = [_revision(text) + _of(runs) for text, runs in zip(provenance.revisions, counts, strict=True)]
+    parts = [f"Code {', '.join(code)}"] if code else []
     parts += [", ".join(versions)] if versions else []
     if provenance.first and provenance.last:
         parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
     return "; ".join(parts) + "." if parts else ""
+
+
+def _of(runs: int | None) -> str:
+    return "" if runs is None else f" ({runs:,} {plural('run', runs)})"
 
 
 def _revision(text: str) -> str:

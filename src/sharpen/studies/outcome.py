@@ -149,6 +149,11 @@ class Cost:
 class Provenance:
     """Where records come from: code, versions, and when.
 
+    Args:
+        revisions, versions: every different one.
+        first, last: when the first and the last record was made.
+        runs: how many records each revision made, in the order of ``revisions``.
+
     >>> Provenance(("abc",), ("torch 2.11",), "2026-11-15", "2026-11-16").revisions
     ('abc',)
     """
@@ -157,6 +162,7 @@ class Provenance:
     versions: tuple[str, ...]
     first: str | None
     last: str | None
+    runs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -443,10 +449,10 @@ def _provenance(frame: pd.DataFrame) -> Provenance:
     def different(name: str) -> tuple[str, ...]:
         return tuple(sorted({str(value) for value in frame[name].dropna()})) if name in frame.columns else ()
 
-    created = different("created")
-    return Provenance(
-        different("revision"), different("versions"), *((created[0], created[-1]) if created else (None, None))
-    )
+    created, revisions = different("created"), different("revision")
+    first, last = (created[0], created[-1]) if created else (None, None)
+    runs = tuple(int((frame["revision"] == revision).sum()) for revision in revisions)
+    return Provenance(revisions, different("versions"), first, last, runs)
 
 
 def _metric(dataset: str) -> str:
