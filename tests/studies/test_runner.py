@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,7 +18,7 @@ from sharpen.studies.runner import run
 from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import Sizes, Work
 from sharpen.training import trials as trials_module
-from sharpen.trial import Trial
+from sharpen.trial import Record, Trial
 
 
 def rows(folder: Path) -> int:
@@ -107,6 +108,31 @@ def test_traces_are_kept_where_a_study_wants_them_and_made_up_for_later(tmp_path
     assert store.frame().equals(before)
     traces = next(iter(store.traces(store.ids()).values()))
     assert len(traces["entropy_labeled"]) == len(traces["entropy_unlabeled"]) == 6
+
+
+def test_a_run_that_is_made_again_for_its_trace_never_changes_a_score(tmp_path, tiny, monkeypatch):
+    """On a GPU it gives other scores: the same trial among other members."""
+    store, study, lines = Store(tmp_path / "store"), load_study(tiny), []
+    score = 0.5
+
+    def train(data, trials, *, on_records, **options):
+        traces = {"loss": np.full(2, score, dtype=np.float32)}
+        made = [Record(t, score, score, 1, "ok", 3.0, "cpu", "float32", traces=traces, members=12) for t in trials]
+        on_records(made)
+        return made
+
+    monkeypatch.setattr(runner_module, "train", train)
+    run(study, store, device="cpu", models=["gcn"])
+    before, score = store.frame(), 0.75
+    summary = run(replace(study, traces=True), store, device="cpu", models=["gcn"], say=lines.append)
+    assert summary.trained == 12
+    assert store.frame().equals(before)
+    assert set(store.frame()["test"]) == {0.5}
+    assert {float(traces["loss"][0]) for traces in store.traces(store.ids()).values()} == {0.75}
+    assert store.runs()["seconds"].sum() == 2 * before["seconds"].sum()
+    assert "12 of the trials are recorded without traces" in lines[0]
+    again = run(replace(study, traces=True), store, device="cpu", models=["gcn"], say=lines.append)
+    assert (again.recorded, again.trained) == (12, 0)
 
 
 def test_what_cannot_be_run_is_left_out_with_its_reason_and_the_rest_goes_on(tmp_path, tiny, monkeypatch):

@@ -496,23 +496,74 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path):
         Store(tmp_path / "file").claim([record.trial for record in records(1)])
 
 
-def test_traces_always_belong_to_the_record_beside_them(tmp_path):
-    """As after a kill between records and traces, when the trials are trained again on another device."""
+def again(first: list[Record], score: float) -> list[Record]:
+    """The same trials, trained again elsewhere, with other scores and other traces."""
+    traces = {"loss": np.full(2, 10 * score, dtype=np.float32)}
+    return [replace(record, val=score, test=score, seconds=2.0, device="other", traces=traces) for record in first]
+
+
+def test_a_trace_that_is_made_later_leaves_the_first_scores(tmp_path):
     kept, first = Store(tmp_path), records(2)
     kept.add(first)
-    again = [
-        replace(record, val=0.9, device="other", traces={"loss": np.full(2, 7, dtype=np.float32)}) for record in first
-    ]
+    before = kept.frame()
     time.sleep(0.002)  # created counts milliseconds
-    kept.add(again, keep_traces=True)
+    kept.add(again(first, 0.9), keep_traces=True)
     fresh = Store(tmp_path)
+    pd.testing.assert_frame_equal(fresh.frame(), before)
+    assert fresh.frame([record.trial for record in first])["val"].tolist() == [0.5, 0.501]
     assert fresh.traced_ids() == fresh.ids() == {record.trial.id for record in first}
-    assert fresh.frame()["val"].tolist() == [0.9, 0.9]  # the run that was traced
-    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {7}
-    before = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
-    kept.add(again, keep_traces=True)
-    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == before
-    for path in (tmp_path / "records").iterdir():  # traces whose run nobody recorded are of no use
+    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {9}
+    files = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
+    kept.add(again(first, 0.9), keep_traces=True)
+    kept.add(again(first, 0.8), keep_traces=True)  # there is a trace: nothing is wanted of it
+    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == files
+
+
+def test_runs_are_all_there_with_their_time_and_the_scores_of_the_traced_one(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    time.sleep(0.002)
+    kept.add(again(first, 0.9), keep_traces=True)
+    runs = Store(tmp_path).runs()
+    assert runs["val"].tolist() == [0.5, 0.501, 0.9, 0.9]  # the first of each is the record
+    assert runs["seconds"].sum() == 5.0
+    assert runs["traced"].tolist() == [False, False, True, True]
+    assert list(runs.columns)[:-1] == list(kept.frame().columns)
+
+
+def test_traces_are_those_of_the_first_run_that_was_traced(tmp_path):
+    """As after two stores were merged, each with a traced run of the same trials."""
+    for name, score in (("here", 0.8), ("there", 0.7)):
+        Store(tmp_path / name).add(again(records(2), score), keep_traces=True)
+        time.sleep(0.002)
+    for path in (tmp_path / "there").glob("*/*.parquet"):
+        path.rename(tmp_path / "here" / path.parent.name / f"a-{path.name}")  # it sorts first, and yet was not first
+    kept = Store(tmp_path / "here")
+    assert kept.frame()["val"].tolist() == [0.8, 0.8]
+    assert {traces["loss"].tolist()[0] for traces in kept.traces(kept.ids()).values()} == {8}
+    assert kept.runs()["traced"].tolist() == [True, True, False, False]
+
+
+def test_of_records_of_one_moment_the_first_file_counts(tmp_path, monkeypatch):
+    class Stopped(store.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(store, "datetime", Stopped)
+    for name, score in (("b", 0.8), ("a", 0.7)):
+        Store(tmp_path / name).add(again(records(2), score))
+        path = only_file(tmp_path / name)
+        (tmp_path / "records").mkdir(exist_ok=True)
+        path.rename(tmp_path / "records" / f"{name}-{path.name}")
+    assert Store(tmp_path).frame()["val"].tolist() == [0.7, 0.7]
+
+
+def test_traces_whose_run_nobody_recorded_are_of_no_use(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    kept.add(again(first, 0.9), keep_traces=True)
+    for path in (tmp_path / "records").iterdir():
         if pq.read_table(path)["val"][0].as_py() == 0.9:
             path.unlink()
     assert Store(tmp_path).traced_ids() == set()
@@ -526,6 +577,7 @@ def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
     pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
     assert Store(tmp_path).problems() == []
     assert len(Store(tmp_path).traces(kept.ids())) == 2
+    assert Store(tmp_path).runs()["traced"].all()
 
 
 def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):

@@ -160,7 +160,7 @@ def status(
 
     one_of("precision", precision, PRECISIONS)
     where, kept = resolve_device(device), Store(store)
-    costs = Costs(where.type, describe_device(where), precision, kept.frame())
+    costs = Costs(where.type, describe_device(where), precision, kept.runs())
     found = {
         each.name: progress(
             each,

@@ -74,8 +74,7 @@ def report(
     from sharpen.studies.store import Store
 
     kept = Store(store)
-    frame = kept.frame()
-    if frame.empty:
+    if not kept.ids():
         raise InputError(
             f"there are no records in {store}; make some with sharpen study run, or name another store with --store"
         )
@@ -95,10 +94,10 @@ def report(
             parts.append(reader.part(study, chosen))
             typer.echo(f"{sheet.name}: {sheet.findings[0] if sheet.findings else sheet.progress + ' runs.'}")
     if not names and protocol is None:
-        index = index_markdown(sheets, cost_sentence(costs(frame)))
+        index = index_markdown(sheets, cost_sentence(costs(reader.frame)))
         write_together(out, {"README.md": lambda path: path.write_text(index, encoding="utf-8")})
     if page and parts:
-        shown = study_page(parts, costs(frame), shlex.join(["sharpen", *sys.argv[1:]]))
+        shown = study_page(parts, costs(reader.frame), shlex.join(["sharpen", *sys.argv[1:]]))
         write_together(out, {"page.html": partial(write_page, shown)})
     if findings is not None:
         write_findings(findings, reader)
@@ -122,7 +121,8 @@ class Reader:
 
     def __init__(self, store: Store, unavailable: dict[str, str], max_epochs: int | None = None) -> None:
         self.store, self.unavailable, self.max_epochs = store, unavailable, max_epochs
-        self.frame = store.frame()
+        # With what was run again for a trace: its scores do not count, its time does.
+        self.frame = store.runs()
         self._found: dict[tuple[int, str], Outcome] = {}
 
     def outcome(self, study: Study, protocol: str) -> Outcome:

@@ -217,7 +217,8 @@ def outcome(
     Args:
         study: what was declared.
         protocol: ``paper``, ``paired`` or ``ablation``.
-        frame: records as :meth:`sharpen.studies.Store.frame` gives them: ``id``, ``val``, ``test`` and what they took.
+        frame: records as :meth:`sharpen.studies.store.Store.frame` gives them, or ``runs``: ``id``, ``val``, ``test`` and what they
+            took. Of several of one trial the first counts; the time of all does.
         unavailable: by dataset, why its cells cannot be run here.
         datasets, models: those to keep; None: all.
         max_epochs: the limit that the runs were given, if they were.
@@ -231,21 +232,24 @@ def outcome(
     found = _finished(frame)
     cells = [_cell(study, protocol, cell, found, (unavailable or {}).get(cell.cell.dataset, NOT_RUN)) for cell in plans]
     ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
-    own = frame[frame["id"].isin(ids)].drop_duplicates("id") if len(frame) else frame
+    every = frame[frame["id"].isin(ids)] if len(frame) else frame
+    own = every.drop_duplicates("id") if len(frame) else frame
     return Outcome(
         study=study,
         protocol=protocol,
         cells=tuple(_corrected(cells)),
         planned=len(ids),
         finished=len(own),
-        costs=costs(own),
+        costs=costs(every),
         provenance=_provenance(own),
         max_epochs=max_epochs,
     )
 
 
 def costs(frame: pd.DataFrame) -> tuple[Cost, ...]:
-    """What records took, by device and precision, the longest first.
+    """What runs took, by device and precision, the longest first; those that were made again for a trace count too.
+
+    They are among the rows of :meth:`sharpen.studies.store.Store.runs`, but not of its ``frame``.
 
     >>> costs(pd.DataFrame({"device": ["cpu"] * 2, "precision": "float32", "seconds": [1.5, 2.0]}))
     (Cost(device='cpu', precision='float32', runs=2, seconds=3.5),)

@@ -109,13 +109,17 @@ def run(
     with _workers(on, device, precision, progress, say) as workers, ExitStack() as claims:
         for problem in store.set_aside():
             say(problem.line)
-        costs = Costs(workers.kind, workers.device, precision, store.frame())
+        costs = Costs(workers.kind, workers.device, precision, store.runs())
         sizes = Sizes(costs, max_members, time_limit)
         wanted = len(work.trials)
         summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
         for other, count in _other_precisions(store, work, precision).items():
             say(
                 f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
+            )
+        if again := len(work.missing(store).keys() & store.ids()):
+            say(
+                f"{again} of the trials are recorded without traces: they are trained again for those, and their first scores stay."
             )
         if not download:
             work.skip_without_data(store, data)
