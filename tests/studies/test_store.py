@@ -177,9 +177,60 @@ def wrong_type(path: Path) -> None:
     pq.write_table(table.set_column(place, "val", pa.array(["much"] * len(table))), path)
 
 
+def rewritten(path: Path, **columns: list[object]) -> None:
+    """The same trials by their ids, with other columns."""
+    table = pq.read_table(path)
+    for name, values in columns.items():
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, table[name].type))
+    pq.write_table(table, path)
+
+
+def other_description(path: Path) -> None:
+    rewritten(path, lam=[7.0] * 20, split=["nonsense"] * 20)
+
+
+def one_other_seed(path: Path) -> None:
+    rewritten(path, seed=[*range(19), 25])
+
+
+def swapped(path: Path) -> None:
+    """Every id is there, every description too, but not beside each other."""
+    rewritten(path, seed=list(reversed(range(20))))
+
+
+def doubled(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table]), path)
+
+
+def without_an_id(path: Path) -> None:
+    rewritten(path, id=[None] * 20)
+
+
+def too_good(path: Path) -> None:
+    rewritten(path, val=[0.5] * 19 + [5.0])
+
+
+def negative(path: Path) -> None:
+    rewritten(path, test=[0.5] * 19 + [-0.01])
+
+
+def no_score(path: Path) -> None:
+    rewritten(path, test=[0.5] * 19 + [float("nan")])
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
+        (other_description, "20 of its 20 trials are not those of their ids"),
+        (one_other_seed, "1 of its 20 trials are not those of their ids"),
+        (swapped, "20 of its 20 trials are not those of their ids"),
+        (doubled, "it holds a trial twice"),
+        (without_an_id, "does not hold the trials that its name says"),
+        (too_good, "a val score that is not from 0 to 1"),
+        (negative, "a test score that is not from 0 to 1"),
+        (no_score, "a test score that is not from 0 to 1"),
         (cut, "cut off or damaged"),
         (empty, "cut off or damaged"),
         (flip, "cut off or damaged"),
@@ -211,6 +262,22 @@ def test_what_cannot_be_trusted_is_named_set_aside_and_kept(tmp_path, damage, re
     assert kept.problems() == []
     kept.add(records(20))
     assert len(kept.ids()) == 22
+
+
+def test_a_run_that_diverged_has_no_scores_and_is_trusted(tmp_path):
+    kept, nan = Store(tmp_path), float("nan")
+    some = records(3)
+    kept.add([*some[:2], replace(some[2], val=nan, test=nan, best_epoch=-1, status="diverged")])
+    assert kept.problems() == []
+    assert kept.frame()["val"].isna().sum() == 1
+
+
+@pytest.mark.parametrize("fields", [{"lam_max": 1.0}, {"batching": "clusters-64-4"}, {"lam": 1, "q": np.float32(1.5)}])
+def test_descriptions_of_all_kinds_come_back_as_their_ids_say(tmp_path, fields):
+    kept, some = Store(tmp_path), records(2, **fields)
+    kept.add(some)
+    assert Store(tmp_path).problems() == []
+    assert Store(tmp_path).ids() == {record.trial.id for record in some}
 
 
 def test_two_untrusted_files_of_one_name_are_both_kept(tmp_path):

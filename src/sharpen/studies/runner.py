@@ -117,12 +117,12 @@ def run(
             say(
                 f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
             )
-        if again := len(work.missing(store).keys() & store.ids()):
-            say(
-                f"{again} of the trials are recorded without traces: they are trained again for those, and their first scores stay."
-            )
         if not download:
             work.skip_without_data(store, data)
+        if again := len(work.missing(store).keys() & store.ids()):
+            say(
+                f"{again} of the trials are recorded without traces: they are trained again, and their first scores stay."
+            )
         flights = _Flights(work, store, workers, costs, _Datasets(work, data, say), claims, say)
 
         populations = work.populations(work.free(store), costs, sizes, workers.room)

@@ -7,7 +7,8 @@
     claims/                          who trains what right now
     set-aside/                       what lay here and could not be trusted
 
-A file's name ends in a hash of the ids in it. A file that is cut off or damaged, or that does not hold what its name says, is
+A file's name ends in a hash of the ids in it. A file that is cut off or damaged, that does not hold what its name says, or whose
+rows cannot be (a trial twice, an id that is not that of the description, a score beyond 0 to 1) is
 never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still
 be on its way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No
 record is ever deleted; what is swept are names that begin with a dot, of writers that were killed.
@@ -30,6 +31,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
@@ -38,7 +40,7 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.revision import revision
 from sharpen.studies.claims import Claim, claim, claims, locked, make_visible
-from sharpen.trial import Record, Trial
+from sharpen.trial import Record, Trial, id_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -390,6 +392,7 @@ def _schema(part: str) -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
+@cache
 def _trial_types() -> dict[str, type]:
     """The type of every field of a trial, ``None`` aside."""
     hints = get_type_hints(Trial)
@@ -455,16 +458,43 @@ def _read(path: Path) -> _Content:
     missing = [name for name in schema.names if name not in table.column_names and name not in later]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
-    if not path.stem.endswith(f"-{_key(set(table['id'].to_pylist()))}"):
-        return bad("it does not hold the trials that its name says")
     try:
         table = _completed(table.drop_columns(unknown), schema).cast(schema)
     except (pa.ArrowException, ValueError, TypeError) as error:
         return bad(f"its values are not those of {part} ({str(error).splitlines()[0]})")
+    ids = set(table["id"].to_pylist())
+    if None in ids or not path.stem.endswith(f"-{_key(ids)}"):
+        return bad("it does not hold the trials that its name says")
+    if part == "records" and (reason := _why_foreign(table, described=not unknown)):
+        return bad(reason)
     if unknown:
         reason = f"another version wrote it ({', '.join(unknown[:3])} left out)"
         return _Content(table, Problem(path, reason, usable=True))
     return _Content(table)
+
+
+def _why_foreign(table: pa.Table, described: bool) -> str | None:
+    """Why rows are not records as a runner writes them; None if they are.
+
+    Args:
+        table: The rows.
+        described: Whether all of a trial's description is there, so that its id can be told from it.
+    """
+    ids = table["id"].to_pylist()
+    if len(set(ids)) < len(ids):
+        return "it holds a trial twice"
+    if described:
+        rows = table.select(list(_trial_types())).to_pylist()
+        wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
+        if wrong:
+            return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
+    diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
+    for name in ("val", "test"):
+        scores = table[name].to_numpy()
+        # A NaN is not within either: only a run that diverged has none.
+        if not np.all((scores >= 0) & (scores <= 1) | np.isnan(scores) & diverged):
+            return f"it holds a {name} score that is not from 0 to 1"
+    return None
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
