@@ -148,7 +148,8 @@ def id_of(description: Mapping[str, object]) -> str:
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} is {value!r}; {did_you_mean(value, allowed)}Choose one of {', '.join(allowed)}")
+        near = did_you_mean(value, allowed)
+        raise InputError(f"{name} is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_unknown_name(function, given, near):
 
 
 def test_name_like_no_other():
-    with pytest.raises(InputError, match="no dataset 'zzzzzz'; There are cora"):
+    with pytest.raises(InputError, match="no dataset 'zzzzzz'; there are cora"):
         load_dataset("zzzzzz")
 
 

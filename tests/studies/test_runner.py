@@ -205,6 +205,26 @@ def test_nothing_is_started_that_would_not_fit_into_the_time_limit(tmp_path, tin
     assert run(load_study(tiny), store, device="cpu", time_limit=3600.0).ended == "done"
 
 
+def test_the_time_that_a_limit_is_said_to_need_is_enough(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: 0.0)
+    study, store = load_study(tiny), Store(tmp_path / "store")
+    needed = run(study, store, device="cpu", time_limit=0.0).needed
+    assert run(study, store, device="cpu", time_limit=0.9 * needed).trained == 0
+    assert run(study, store, device="cpu", time_limit=1.01 * needed).trained > 0
+
+
+def test_a_limit_that_let_something_be_trained_is_not_called_too_short(tmp_path, tiny, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: clock[0])
+
+    def say(line: str) -> None:
+        clock[0] += 50.0 * (" runs in " in line)
+
+    summary = run(load_study(tiny), Store(tmp_path / "store"), device="cpu", max_members=4, time_limit=60.0, say=say)
+    assert (summary.trained, summary.ended) == (8, "time")
+    assert summary.needed is None
+
+
 def test_an_error_of_our_own_gives_the_claim_back(tmp_path, tiny, monkeypatch):
     def broken(*arguments, **options):
         raise RuntimeError("a mistake of ours")

@@ -13,7 +13,7 @@ import typer
 
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
-from sharpen.studies import PROTOCOLS, Study, list_studies, load_study
+from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study
 from sharpen.studies.protocol import one_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def report(
     """
     if protocol is not None:
         one_of("protocol", protocol, PROTOCOLS)
-    studies = [load_study(name) for name in names] if names else list_studies()
+    studies = each_once(map(load_study, names)) if names else list_studies()
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
     from sharpen.report.page import study_page, write_page
     from sharpen.report.study import index_markdown
@@ -101,7 +101,7 @@ def report(
         write_together(out, {"page.html": partial(write_page, shown)})
     if findings is not None:
         write_findings(findings, reader)
-    if not any(reader.outcome(study, p).finished for study in studies if study.reads is None for p in study.protocols):
+    if not any(map(reader.has_runs, studies)):
         typer.echo(reader.hint(), err=True)
     typer.echo(
         f"{len(sheets)} table{'s' * (len(sheets) != 1)} in Markdown, CSV and LaTeX{', and figures,' if figures else ''} in {out}"
@@ -145,6 +145,11 @@ class Reader:
         if study.traces:
             done = [p for p in done if self._traced(self.outcome(source, p))]
         return done or [p for p in offered if self.outcome(source, p).finished][:1] or offered[:1]
+
+    def has_runs(self, study: Study) -> bool:
+        """Whether there is any run of a study, or of the study that it reads."""
+        source = study if study.reads is None else load_study(study.reads)
+        return any(self.outcome(source, protocol).finished for protocol in source.protocols)
 
     def traces(self, outcome: Outcome) -> Traces:
         """What the runs of an outcome traced."""

@@ -116,4 +116,5 @@ def load_dataset(name: str, root: Folder = None) -> Dataset:
 def _source(name: str) -> _Source:
     if name in _SOURCES:
         return _SOURCES[name]
-    raise InputError(f"there is no dataset {name!r}; {did_you_mean(name, _SOURCES)}There are {', '.join(_SOURCES)}")
+    near = did_you_mean(name, _SOURCES)
+    raise InputError(f"there is no dataset {name!r}; {near}{'There' if near else 'there'} are {', '.join(_SOURCES)}")

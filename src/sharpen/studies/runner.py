@@ -42,6 +42,7 @@ class Summary:
         left: How many are left to train: after an interruption, or at the end of the time limit.
         skipped: Cells that were left out, and why.
         ended: ``done``, ``interrupted`` or ``time``.
+        needed: If the time limit was too short for any population, the seconds that one must have; else None.
 
     >>> Summary(wanted=10, recorded=4).ended
     'done'
@@ -54,6 +55,7 @@ class Summary:
     left: int = 0
     skipped: dict[Cell, str] = field(default_factory=dict)
     ended: str = "done"
+    needed: float | None = None
 
 
 def run(
@@ -133,7 +135,7 @@ def run(
         if populations:
             store.check_writable()
         while populations or flights.number:
-            hold = None
+            hold, ready = None, 0.0
             if stop.is_set():
                 hold = "interrupted"
             elif populations and time_limit is not None:
@@ -145,6 +147,8 @@ def run(
                 summary.trained += flights.finish(populations)
             else:
                 summary.ended = hold or summary.ended
+                # Without a population trained, the same limit would be too short the next time too.
+                summary.needed = ready if hold == "time" and not summary.trained else None
                 break
             populations = work.populations(work.free(store), costs, sizes, workers.room)
         summary.left = sum(map(len, populations))
