@@ -322,18 +322,16 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
     if there < wanted:
         some = f"{wanted - there:,} of {wanted:,} runs {NOT_RUN}" if there else absent
         return Side(name, None, None, size, reason=planned.reason or some)
-    # Of equals the first is taken: what changes nothing stands first, then what changes λ least, then the order of the study.
-    unchanged = baseline.trial if baseline is not None else None
+    unchanged, sides = baseline.trial if baseline is not None else None, {side.name: side for side in candidates}
 
-    def change(side: Side) -> tuple[bool, float]:
-        apart = 0.0 if side.trial is None or unchanged is None else abs(side.trial.lam - unchanged.lam)
-        return side.trial != unchanged, round(apart, 9)
+    def change(candidate: str) -> tuple[bool, float]:
+        """What changes nothing comes first, then what changes λ least."""
+        trial = sides[candidate].trial
+        apart = 0.0 if trial is None or unchanged is None else abs(trial.lam - unchanged.lam)
+        return trial != unchanged, round(apart, 9)
 
-    ordered = sorted(candidates, key=change)
-    best = choose_by_validation(
-        {float(i): pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for i, side in enumerate(ordered)}
-    )
-    return replace(ordered[int(best)], name=name)
+    runs = {candidate: pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for candidate, side in sides.items()}
+    return replace(sides[choose_by_validation(runs, change)], name=name)
 
 
 def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side) -> Side:
