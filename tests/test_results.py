@@ -11,7 +11,8 @@ STORE = ROOT / "results" / "store"
 @pytest.mark.skipif(not STORE.is_dir(), reason="there are no records under results/store yet")
 def test_pages_and_findings_are_up_to_date(data_root, tmp_path: Path):
     """Without the data folder a cell could not say whether it lacks data or was only not run."""
-    from sharpen.cli.study_report import Reader, unavailable, write_findings
+    from sharpen.cli.study_report import write_findings
+    from sharpen.report.reader import Reader, unavailable
     from sharpen.report.study import sheet_markdown
     from sharpen.studies import list_studies
     from sharpen.studies.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -132,14 +132,24 @@ class Trial:
         >>> Trial(lam=0.25).id == Trial(lam=0.25).id != Trial(lam=0.3).id
         True
         """
-        description = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        text = json.dumps(description, sort_keys=True, default=float)
-        return hashlib.sha256(text.encode()).hexdigest()[:24]
+        return id_of({f.name: getattr(self, f.name) for f in fields(self)})
+
+
+def id_of(description: Mapping[str, object]) -> str:
+    """The id of the trial of this description: of all its fields by name, as a trial or a table of records has them.
+
+    >>> from dataclasses import asdict
+    >>> id_of(asdict(Trial(lam=0.25))) == Trial(lam=0.25).id
+    True
+    """
+    text = json.dumps({k: v for k, v in description.items() if v is not None}, sort_keys=True, default=float)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} is {value!r}; {did_you_mean(value, allowed)}Choose one of {', '.join(allowed)}")
+        near = did_you_mean(value, allowed)
+        raise InputError(f"{name} is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)

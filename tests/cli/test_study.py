@@ -72,6 +72,22 @@ def test_status_names_what_it_does_not_know(tmp_path, option, value, near):
         call("status", f"--{option}", value, "--store", tmp_path / "none", "--device", "cpu")
 
 
+def test_status_refuses_what_run_refuses(tmp_path, tiny):
+    for command in ("run", "status"):
+        with pytest.raises(InputError, match="'tf32' exists on GPUs only"):
+            call(command, tiny, "--precision", "tf32", "--device", "cpu", "--store", tmp_path / "none")
+
+
+def test_a_time_limit_that_is_too_short_for_anything_says_what_is_needed(tmp_path, tiny):
+    result = call("run", tiny, "--store", tmp_path / "store", "--device", "cpu", "--time-limit", "0.001")
+    assert result.exit_code == 0
+    assert "0 trials trained, 0 recorded before, 6 left" in result.stdout
+    assert re.search(
+        r"too short for any of them: .* needs about \d+ s; give --time-limit [\d.]+ or more", result.stdout
+    )
+    assert "To go on" not in result.stdout
+
+
 def test_no_cell_left_names_those_that_there_are(tmp_path, tiny):
     with pytest.raises(InputError, match="no cell is left to run; tiny has digits, wikics with gcn"):
         call("run", tiny, "--models", "gat", "--store", tmp_path / "store", "--device", "cpu")

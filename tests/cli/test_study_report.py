@@ -108,6 +108,21 @@ def test_runs_with_a_limit_are_found_with_it(store, tmp_path):
     assert "runs of 3 epochs" in said
 
 
+def test_a_study_that_reads_another_has_that_ones_records(tmp_path):
+    trials = plan(load_study("main"), "paper", ["cora"], ["gcn"])[0].trials["baseline"]
+    Store(tmp_path / "store").add([Record(t, 0.8, 0.8, 1, "ok", 0.5, "cpu", "float32") for t in trials])
+    options = ("--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"), "--no-page", "--protocol", "paper")
+    assert "None of the" not in sharpen("report", "comparison", *options)
+    assert "None of the 5 records belongs to these studies" in sharpen("report", "arxiv", *options)
+
+
+def test_two_different_studies_of_one_name_would_share_their_files(store, tmp_path):
+    (tmp_path / "main.yaml").write_text(STUDY)
+    with pytest.raises(InputError, match="two different studies are called 'main'"):
+        sharpen("report", "main", str(tmp_path / "main.yaml"), "--store", str(store), "--out", str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_list_counts_only_what_a_protocol_has():
     found = {each["name"]: each["trials"] for each in json.loads(sharpen("list", "--json"))}
     assert found["labeled-term"]["ablation"] == 3 * 3 * 2 * 5

@@ -94,6 +94,16 @@ def test_published_numbers_stand_beside_ours_with_welch_of_both_spreads():
     assert effect.consistency.t_p == pytest.approx(welch.pvalue)
 
 
+def test_of_two_runs_of_a_trial_the_first_scores_count_and_the_time_of_both():
+    found, frame = universal()
+    again = pd.concat([frame, frame.assign(val=0.99, test=0.99, seconds=2.0)], ignore_index=True)
+    twice = outcome(load_study("universal"), "paper", again, datasets=["cora", "squirrel"], models=["gcn", "sage"])
+    assert twice.cells == found.cells
+    assert (twice.finished, twice.planned) == (found.finished, found.planned)
+    ((cost,), (once,)) = twice.costs, found.costs
+    assert (cost.runs, cost.seconds) == (2 * once.runs, 5 * once.seconds)
+
+
 def test_scores_on_other_splits_are_not_held_against_the_paper():
     found, _ = universal("paired")
     side = found.cell("cora", "gcn").sides["baseline"]

@@ -1,9 +1,11 @@
 """The runner in one process: what it trains, what it leaves out, when it ends."""
 
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,7 +19,7 @@ from sharpen.studies.runner import run
 from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import Sizes, Work
 from sharpen.training import trials as trials_module
-from sharpen.trial import Trial
+from sharpen.trial import Record, Trial
 
 
 def rows(folder: Path) -> int:
@@ -109,6 +111,31 @@ def test_traces_are_kept_where_a_study_wants_them_and_made_up_for_later(tmp_path
     assert len(traces["entropy_labeled"]) == len(traces["entropy_unlabeled"]) == 6
 
 
+def test_a_run_that_is_made_again_for_its_trace_never_changes_a_score(tmp_path, tiny, monkeypatch):
+    """On a GPU it gives other scores: the same trial among other members."""
+    store, study, lines = Store(tmp_path / "store"), load_study(tiny), []
+    score = 0.5
+
+    def train(data, trials, *, on_records, **options):
+        traces = {"loss": np.full(2, score, dtype=np.float32)}
+        made = [Record(t, score, score, 1, "ok", 3.0, "cpu", "float32", traces=traces, members=12) for t in trials]
+        on_records(made)
+        return made
+
+    monkeypatch.setattr(runner_module, "train", train)
+    run(study, store, device="cpu", models=["gcn"])
+    before, score = store.frame(), 0.75
+    summary = run(replace(study, traces=True), store, device="cpu", models=["gcn"], say=lines.append)
+    assert summary.trained == 12
+    assert store.frame().equals(before)
+    assert set(store.frame()["test"]) == {0.5}
+    assert {float(traces["loss"][0]) for traces in store.traces(store.ids()).values()} == {0.75}
+    assert store.runs()["seconds"].sum() == 2 * before["seconds"].sum()
+    assert "12 of the trials are recorded without traces" in lines[0]
+    again = run(replace(study, traces=True), store, device="cpu", models=["gcn"], say=lines.append)
+    assert (again.recorded, again.trained) == (12, 0)
+
+
 def test_what_cannot_be_run_is_left_out_with_its_reason_and_the_rest_goes_on(tmp_path, tiny, monkeypatch):
     real = runner_module.train
 
@@ -177,6 +204,26 @@ def test_nothing_is_started_that_would_not_fit_into_the_time_limit(tmp_path, tin
     summary = run(load_study(tiny), store, device="cpu", time_limit=0.0)
     assert (summary.trained, summary.left, summary.ended) == (0, 24, "time")
     assert run(load_study(tiny), store, device="cpu", time_limit=3600.0).ended == "done"
+
+
+def test_the_time_that_a_limit_is_said_to_need_is_enough(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: 0.0)
+    study, store = load_study(tiny), Store(tmp_path / "store")
+    needed = run(study, store, device="cpu", time_limit=0.0).needed
+    assert run(study, store, device="cpu", time_limit=0.9 * needed).trained == 0
+    assert run(study, store, device="cpu", time_limit=1.01 * needed).trained > 0
+
+
+def test_a_limit_that_let_something_be_trained_is_not_called_too_short(tmp_path, tiny, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: clock[0])
+
+    def say(line: str) -> None:
+        clock[0] += 50.0 * (" runs in " in line)
+
+    summary = run(load_study(tiny), Store(tmp_path / "store"), device="cpu", max_members=4, time_limit=60.0, say=say)
+    assert (summary.trained, summary.ended) == (8, "time")
+    assert summary.needed is None
 
 
 def test_an_error_of_our_own_gives_the_claim_back(tmp_path, tiny, monkeypatch):
@@ -260,6 +307,71 @@ def test_past_records_make_estimates_better(tmp_path):
     assert elsewhere.seconds([trial] * 100) == fresh.seconds([trial] * 100)
     fresh.learn([slow] * 100)
     assert fresh.seconds([trial] * 100) == pytest.approx(1000, rel=0.01)
+
+
+def test_small_populations_teach_too_and_large_ones_more():
+    trial = Trial(model="mlp", dataset="digits", epochs=60, hidden=32, layers=2).resolve("s")
+    made = Record(trial, 0.8, 0.8, 3, "ok", seconds=0.2, device="cpu", precision="float32", members=4)
+    costs = Costs("cpu", "cpu", "float32")
+    costs.learn([replace(made, seconds=4.0)] * 4)  # the first of a process waits for what is loaded: it says nothing
+    assert costs.seconds([trial] * 4) == Costs("cpu", "cpu", "float32").seconds([trial] * 4)
+    for _ in range(3):
+        costs.learn([made] * 4)
+    assert costs.seconds([trial] * 4) == pytest.approx(0.8, rel=0.5)
+    large = replace(made, seconds=0.05, members=200)
+    costs.learn([large] * 200)
+    assert costs.seconds([trial] * 200) == pytest.approx(10.0, rel=0.1)
+
+
+def test_one_slow_population_does_not_mislead_for_long():
+    trial = Trial(model="gcn", dataset="cora").resolve("s")
+    made = Record(trial, 0.8, 0.8, 3, "ok", seconds=50.0, device="cpu", precision="float32")
+    costs = Costs("cpu", "cpu", "float32")
+    costs.learn([replace(made, seconds=500.0)])
+    assert costs.seconds([trial]) > 400
+    costs.learn([made])
+    assert costs.seconds([trial]) == pytest.approx(50, rel=0.1)
+
+
+def in_parts(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Populations that memory divides into parts of one run, each of which takes so long by the clock."""
+    clock = [0.0]
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: clock[0])
+
+    def train(data, trials, *, on_records, **options):
+        for trial in trials:
+            clock[0] += seconds
+            on_records([Record(trial, 0.5, 0.5, 1, "ok", seconds, "cpu", "float32")])
+
+    monkeypatch.setattr(runner_module, "train", train)
+
+
+def test_what_is_left_counts_the_population_in_flight_and_parts_are_told_now_and_then(tmp_path, tiny, monkeypatch):
+    in_parts(monkeypatch, seconds=4.0)
+    lines: list[str] = []
+    run(load_study(tiny), Store(tmp_path / "store"), device="cpu", say=lines.append)
+    pattern = r"digits (?:mlp|gcn): 3 runs in 12.0 s, best validation 50.00(?:; left: (\d+) runs, about (.*))?"
+    left = [match.groups() for match in (re.fullmatch(pattern, line) for line in lines[1:]) if match is not None]
+    assert [runs for runs, _ in left] == ["21", "18", "15", "12", "9", "6", "3", None]
+    assert rows(tmp_path / "store") == 24
+    assert len(list((tmp_path / "store" / "records").iterdir())) == 24  # and yet every part is kept at once
+    assert [float(about.removesuffix(" s")) for _, about in left[-3:-1]] == pytest.approx([24, 12], rel=0.1)
+
+
+def test_parts_of_a_population_that_fails_are_told_before_the_reason(tmp_path, tiny, monkeypatch):
+    in_parts(monkeypatch, seconds=0.1)
+    whole = runner_module.train
+
+    def train(data, trials, **options):
+        whole(data, trials[:2], **options)
+        raise InputError("it does not fit; use a smaller width")
+
+    monkeypatch.setattr(runner_module, "train", train)
+    lines: list[str] = []
+    summary = run(load_study(tiny), Store(tmp_path / "store"), device="cpu", models=["gcn"], say=lines.append)
+    assert summary.trained == 2
+    assert lines[1].startswith("digits gcn: 2 runs in 0.2 s")
+    assert lines[2] == "digits gcn: left out: it does not fit; use a smaller width"
 
 
 def test_where_workers_would_idle_the_longest_populations_are_shared_out():

@@ -6,13 +6,17 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sharpen.errors import InputError
-from sharpen.studies import Study, list_studies, load_study, plan
+from sharpen.paper import setting
+from sharpen.studies import Study, each_once, list_studies, load_study, plan
+from sharpen.studies.outcome import outcome
+from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import KEYS, PAPER_STUDIES
 
 MINE = """\
@@ -205,7 +209,59 @@ def test_what_all_variants_share_and_what_depends_on_the_cell(tmp_path):
             "title: Mine\npublished_runs: {mpl: 5}",
             "line 2: there is no model 'mpl'; did you mean 'mlp'?",
         ),
-        ("title: Mine", "title: Mine\npublished_runs: 0", "line 2: mlp is 0; give a whole number"),
+        ("title: Mine", "title: Mine\npublished_runs: 0", "line 2: published_runs is 0; give a whole number"),
+        ("title: Mine", "title: Mine\npublished_runs:", "line 2: published_runs is None; give a whole number"),
+        ("title: Mine", "title: Mine\npublished_runs: {mlp: }", "line 2: mlp is None; give a whole number"),
+        (
+            "{lam: 0}",
+            "{split: given-0}",
+            "line 5: there is no field 'split' here: every variant has the runs of the protocol",
+        ),
+        (
+            "{lam: 0}",
+            "{model: gat}",
+            "line 5: there is no field 'model' here: every variant has the cells of the study",
+        ),
+        ("{lam: 0}", "{λ: 0}", "line 5: there is no field 'λ' here: write it as lam"),
+        ("{lam: 0}", "{qqqqq: 0}", "line 5: there is no field 'qqqqq'; there are layers"),
+        ("{lam: 0}", "{batching: 64}", "variant 'baseline': batching is '64'; write it like 'clusters-64-4'"),
+        (
+            "{lam: 0}",
+            "{lam: {of: hidden}}",
+            "line 5: lam cannot start from hidden, which is of another kind; start from lambda_",
+        ),
+        ("{lam: 0}", "{lam: {of: dropout, plus: 1}}", "lam cannot start from dropout"),
+        ("{lam: 0}", "{q: {of: lr}}", "q cannot start from lr, which is of another kind; give a number"),
+        ("{lam: 0}", "{hidden: {of: hidden, times: 0.001}}", "variant 'baseline': hidden is 0."),
+        ("  baseline: {lam: 0}", "  7: {lam: 0}", "line 5: the name 7 is not a text; write it in quotes, as '7'"),
+        (
+            "  baseline: {lam: 0}",
+            "  baseline: {lam: 0}\n  plain: {lam: 0, q: 2}",
+            "'plain' and 'baseline' are the same trial",
+        ),
+        ("[0.25, 0.5]", "[0, 0.5]", "line 6: 'ts-0' and 'baseline' are the same trial; leave one of them out"),
+        (
+            "- tuned - baseline",
+            "- baseline - baseline",
+            "line 11: 'baseline - baseline' compares 'baseline' with itself",
+        ),
+        (
+            "- tuned - baseline",
+            "- tuned - baseline\n  - tun* - baseline",
+            "line 12: 'tuned - baseline' is compared twice",
+        ),
+        (
+            "title: Mine",
+            "title: Mine\nskip: [{dataset: cora, model: gcn, reason: why}]",
+            "line 2: the study has no cell cora gcn to leave out",
+        ),
+        (
+            "title: Mine",
+            "title: Mine\nskip: [{dataset: digits, model: gcn, reason: a}, {dataset: digits, model: gcn, reason: b}]",
+            "digits gcn is left out twice",
+        ),
+        ("title: Mine", "title: Mine\nreads: main", "line 5: 'variants' has no effect beside reads"),
+        ("[digits]", "digits", "datasets is 'digits'; give a list of names, such as [cora, …]"),
         ("title: Mine", "title: Mine\ntrial: {dropout: 1.5}", "line 2: variant 'baseline': dropout is 1.5"),
         ("{lam: [0.25, 0.5]}", "{lam: [0.25, 0.5], dropout: 1.5}", "line 6: variant 'ts-0.25': dropout is 1.5"),
         ("[gcn]", "[gcn, gcn]", "'gcn' stands in models twice"),
@@ -224,6 +280,63 @@ def test_a_mistake_is_named_with_its_place_and_a_way_out(tmp_path, old, new, mes
     assert message in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+READING = "title: Ours\nreads: main\ndatasets: [cora]\nmodels: [gcn]\n"
+
+
+def test_a_study_that_reads_another_shows_its_own_models(tmp_path):
+    study = load_study(write(tmp_path, READING))
+    (ranking,) = rankings(study, outcome(load_study("main"), "paper", pd.DataFrame()))
+    assert [entry.method for entry in ranking.entries if entry.ours] == ["GCN", "GCN+TS"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("reads: main", "reads: universal", "line 2: universal has not both plain training and a choice by validation"),
+        ("reads: main", "reads: retune", "retune has not both plain training and a choice"),
+        ("reads: main", "reads: comparison", "comparison has not both"),
+        ("reads: main", "reads: ''", "there is no study ''"),
+        ("title: Ours", "title: Ours\ncompare: [a - b]", "line 2: 'compare' has no effect beside reads"),
+        ("title: Ours", "title: Ours\npublished: main", "ranks the published table comparison; name that"),
+    ],
+)
+def test_what_has_no_effect_beside_reads_is_refused(tmp_path, old, new, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        load_study(write(tmp_path, READING.replace(old, new, 1)))
+
+
+def test_a_batching_and_a_norm_are_words(tmp_path):
+    text = MINE.replace(
+        "ts-{lam}: {lam: [0.25, 0.5]}", "ts-{batching}-{norm}: {batching: clusters-8-2-1, norm: [none, layer]}"
+    )
+    study = load_study(write(tmp_path, text))
+    assert list(study.variants) == ["baseline", "ts-clusters-8-2-1-none", "ts-clusters-8-2-1-layer"]
+    (cell,) = plan(study, "paper")
+    assert {t.batching for t in cell.trials["ts-clusters-8-2-1-none"]} == {"clusters-8-2"}
+
+
+def test_a_value_fits_the_field_that_it_sets(tmp_path):
+    text = MINE.replace("{lam: 0}", "{layers: {of: layers, times: 1.4}, lam_max: {of: lambda_star, plus: 2}}")
+    study = load_study(write(tmp_path, text.replace("digits", "cora")))
+    trial = study.variants["baseline"].trial("cora", "gcn")
+    assert (trial.layers, trial.lam_max) == (round(1.4 * setting("cora", "gcn")["layers"]), 3.35)
+
+
+def test_a_folder_is_not_taken_for_a_misspelt_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="directory"):
+        load_study(".")
+    write(tmp_path, MINE, "mine")
+    assert load_study("mine").title == "Mine"
+
+
+def test_two_different_studies_of_one_name_are_refused(tmp_path):
+    mine = load_study(write(tmp_path, MINE, "main.yaml"))
+    assert each_once([mine, load_study(tmp_path / "main.yaml")]) == [mine]
+    with pytest.raises(InputError, match="two different studies are called 'main'; rename"):
+        each_once([load_study("main"), mine])
 
 
 def test_files_that_are_no_text_or_not_there_are_named(tmp_path):

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import sharpen
 from sharpen.errors import InputError
 from sharpen.revision import PACKAGE, revision, tree_hash
-from sharpen.studies import claims, store
+from sharpen.studies import store
 from sharpen.studies.store import Store, StoreError
 from sharpen.trial import Record, Trial, to_frame
 
@@ -177,9 +175,60 @@ def wrong_type(path: Path) -> None:
     pq.write_table(table.set_column(place, "val", pa.array(["much"] * len(table))), path)
 
 
+def rewritten(path: Path, **columns: list[object]) -> None:
+    """The same trials by their ids, with other columns."""
+    table = pq.read_table(path)
+    for name, values in columns.items():
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, table[name].type))
+    pq.write_table(table, path)
+
+
+def other_description(path: Path) -> None:
+    rewritten(path, lam=[7.0] * 20, split=["nonsense"] * 20)
+
+
+def one_other_seed(path: Path) -> None:
+    rewritten(path, seed=[*range(19), 25])
+
+
+def swapped(path: Path) -> None:
+    """Every id is there, every description too, but not beside each other."""
+    rewritten(path, seed=list(reversed(range(20))))
+
+
+def doubled(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table]), path)
+
+
+def without_an_id(path: Path) -> None:
+    rewritten(path, id=[None] * 20)
+
+
+def too_good(path: Path) -> None:
+    rewritten(path, val=[0.5] * 19 + [5.0])
+
+
+def negative(path: Path) -> None:
+    rewritten(path, test=[0.5] * 19 + [-0.01])
+
+
+def no_score(path: Path) -> None:
+    rewritten(path, test=[0.5] * 19 + [float("nan")])
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
+        (other_description, "20 of its 20 trials are not those of their ids"),
+        (one_other_seed, "1 of its 20 trials are not those of their ids"),
+        (swapped, "20 of its 20 trials are not those of their ids"),
+        (doubled, "it holds a trial twice"),
+        (without_an_id, "does not hold the trials that its name says"),
+        (too_good, "a val score that is not from 0 to 1"),
+        (negative, "a test score that is not from 0 to 1"),
+        (no_score, "a test score that is not from 0 to 1"),
         (cut, "cut off or damaged"),
         (empty, "cut off or damaged"),
         (flip, "cut off or damaged"),
@@ -211,6 +260,22 @@ def test_what_cannot_be_trusted_is_named_set_aside_and_kept(tmp_path, damage, re
     assert kept.problems() == []
     kept.add(records(20))
     assert len(kept.ids()) == 22
+
+
+def test_a_run_that_diverged_has_no_scores_and_is_trusted(tmp_path):
+    kept, nan = Store(tmp_path), float("nan")
+    some = records(3)
+    kept.add([*some[:2], replace(some[2], val=nan, test=nan, best_epoch=-1, status="diverged")])
+    assert kept.problems() == []
+    assert kept.frame()["val"].isna().sum() == 1
+
+
+@pytest.mark.parametrize("fields", [{"lam_max": 1.0}, {"batching": "clusters-64-4"}, {"lam": 1, "q": np.float32(1.5)}])
+def test_descriptions_of_all_kinds_come_back_as_their_ids_say(tmp_path, fields):
+    kept, some = Store(tmp_path), records(2, **fields)
+    kept.add(some)
+    assert Store(tmp_path).problems() == []
+    assert Store(tmp_path).ids() == {record.trial.id for record in some}
 
 
 def test_two_untrusted_files_of_one_name_are_both_kept(tmp_path):
@@ -309,210 +374,80 @@ def test_without_a_repository_the_revision_is_gits_own_hash_of_the_files(tmp_pat
     assert revision.__wrapped__() == f"source-{tree_hash(PACKAGE).hex()[:12]}"
 
 
-# Claims
-
-
-def test_a_claim_keeps_others_off_until_it_is_given_up(tmp_path):
-    kept, trials = Store(tmp_path), [record.trial for record in records(4)]
-    mine = kept.claim(trials[:3])
-    assert mine is not None
-    assert kept.claim(trials[:3]) is None
-    assert kept.claim(trials[2:]) is None  # one trial in common
-    other = kept.claim(trials[3:])
-    assert other is not None
-    assert {id_ for claim in kept.claims() for id_ in claim.ids} == {trial.id for trial in trials}
-    with mine.kept():
-        pass
-    assert kept.claim(trials[:3]) is not None
-
-
-def claim_of_a_dead_process(folder: Path, ids: list[str]) -> Path:
-    """A child claims and ends without giving up."""
-    code = "import pathlib, sys; from sharpen.studies import claims; claims.claim(pathlib.Path(sys.argv[1]), 'k', sys.argv[2:])"
-    source = str(Path(sharpen.__file__).parents[1])
-    subprocess.run([sys.executable, "-c", code, str(folder), *ids], check=True, env=os.environ | {"PYTHONPATH": source})
-    return folder / "k.json"
-
-
-def test_the_claim_of_a_dead_process_does_not_count(tmp_path):
-    path = claim_of_a_dead_process(tmp_path, ["a", "b"])
-    assert path.exists()
-    assert claims.claims(tmp_path) == []
-    assert claims.claim(tmp_path, "k", ["b"]) is not None
-
-
-def elsewhere(path: Path) -> None:
-    """Makes a claim one of another machine."""
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "elsewhere"}))
-
-
-def test_on_another_machine_the_lease_decides(tmp_path):
-    path = claim_of_a_dead_process(tmp_path, ["a", "b"])
-    elsewhere(path)
-    assert claims.claim(tmp_path, "other", ["b"]) is None
-    long_ago = time.time() - claims.LEASE_SECONDS - 1
-    os.utime(path, (long_ago, long_ago))
-    assert claims.claim(tmp_path, "other", ["b"]) is not None
-
-
-CONTENDER = """
-import os, pathlib, random, sys
-from sharpen.studies.claims import claim
-folder, got = pathlib.Path(sys.argv[1]), 0
-for turn in range(200):
-    ids = random.sample("abcdefgh", 3)
-    mine = claim(folder / "claims", "".join(sorted(ids)), ids)
-    if mine is not None:
-        for id_ in ids:
-            os.close(os.open(folder / id_, os.O_CREAT | os.O_EXCL))  # fails if another holds it
-        for id_ in ids:
-            os.unlink(folder / id_)
-        mine.release()
-        got += 1
-print(got)
-"""
-
-
-def test_no_trial_is_ever_held_by_two_processes(tmp_path):
-    environment = os.environ | {"PYTHONPATH": str(Path(sharpen.__file__).parents[1])}
-    command = [sys.executable, "-c", CONTENDER, str(tmp_path)]
-    processes = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    for process in processes:
-        out, err = process.communicate(timeout=200)
-        assert process.returncode == 0, err
-        assert int(out) > 0
-    assert claims.claims(tmp_path / "claims") == []
-
-
-def test_a_process_number_that_is_used_again_is_told_apart(tmp_path):
-    claims.claim(tmp_path, "k", ["a"])
-    path = tmp_path / "k.json"
-    assert len(claims.claims(tmp_path)) == 1
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"process_start": "12"}))
-    assert claims.claims(tmp_path) == []
-
-
-def test_a_claim_is_touched_while_it_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.01)
-    mine = claims.claim(tmp_path, "k", ["a"])
-    assert mine is not None
-    os.utime(mine.path, (1, 1))
-    with mine.kept():
-        deadline = time.monotonic() + 20
-        while mine.path.stat().st_mtime == 1 and time.monotonic() < deadline:
-            time.sleep(0.005)
-        assert mine.path.stat().st_mtime > 1
-    assert not mine.path.exists()
-
-
-def test_a_claim_that_was_taken_over_is_left_to_its_new_owner(tmp_path):
-    mine = claims.claim(tmp_path, "k", ["a"])
-    assert mine is not None
-    elsewhere(mine.path)
-    long_ago = time.time() - claims.LEASE_SECONDS - 1
-    os.utime(mine.path, (long_ago, long_ago))  # as if this machine had slept, and another one looks
-    theirs = claims.claim(tmp_path, "k", ["a"])
-    assert theirs is not None
-    mine.release()
-    assert [claim.token for claim in claims.claims(tmp_path)] == [theirs.token]
-
-
-def test_on_this_machine_the_process_alone_decides(tmp_path):
-    mine = claims.claim(tmp_path, "k", ["a"])
-    assert mine is not None
-    os.utime(mine.path, (1, 1))  # its clock was set, or it slept
-    assert claims.claim(tmp_path, "other", ["a"]) is None
-    assert len(claims.claims(tmp_path)) == 1
-
-
-def test_a_read_that_fails_deletes_no_claim(tmp_path, monkeypatch):
-    kept, trials = Store(tmp_path), [record.trial for record in records(2)]
-    mine = kept.claim(trials[:1])
-    assert mine is not None
-    real = Path.read_text
-
-    def stale(path: Path, *arguments, **options) -> str:
-        if path.suffix == ".json":
-            raise OSError(errno.ESTALE, "Stale file handle")
-        return real(path, *arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_text", stale)
-        with pytest.raises(InputError, match="Stale file handle"):
-            kept.claim(trials[1:])
-    assert mine.path.exists()
-    assert kept.claim(trials[1:]) is not None
-
-
-def test_a_touch_that_fails_does_not_stop_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.01)
-    mine = claims.claim(tmp_path, "k", ["a"])
-    assert mine is not None
-    real, touches = os.utime, []
-
-    def failing_once(*arguments: object) -> None:
-        touches.append(arguments)
-        if len(touches) == 1:
-            raise OSError(errno.EIO, "Input/output error")
-        real(*arguments)
-
-    monkeypatch.setattr(claims.os, "utime", failing_once)
-    with mine.kept():
-        deadline = time.monotonic() + 20
-        while len(touches) < 3 and time.monotonic() < deadline:
-            time.sleep(0.005)
-    assert len(touches) >= 3
-
-
-def test_the_lease_is_told_by_the_clock_of_the_file_system(tmp_path, monkeypatch):
-    path = claim_of_a_dead_process(tmp_path, ["a"])
-    elsewhere(path)
-    monkeypatch.setattr(claims.time, "time", lambda: path.stat().st_mtime + 1e6)  # this machine's clock is days ahead
-    assert len(claims.claims(tmp_path)) == 1
-    assert claims.claim(tmp_path, "other", ["a"]) is None
-
-
-def test_two_containers_of_one_name_are_two_machines(tmp_path, monkeypatch):
-    mine = claims.claim(tmp_path, "k", ["a"])
-    assert mine is not None
-    monkeypatch.setattr(claims, "this_host", lambda: f"{mine.host} pid:[1]")
-    monkeypatch.setattr(claims, "_alive", lambda pid, start: False)  # in here the number is another process, or none
-    assert len(claims.claims(tmp_path)) == 1
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"ids": 3}'])
-def test_what_is_no_claim_is_none(tmp_path, content):
-    (tmp_path / "k.json").write_text(content)
-    assert claims.claims(tmp_path) == []
-    assert claims.claim(tmp_path, "k", ["a"]) is not None
-
-
 def test_a_store_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot write to the store"):
         Store(tmp_path / "file").claim([record.trial for record in records(1)])
 
 
-def test_traces_always_belong_to_the_record_beside_them(tmp_path):
-    """As after a kill between records and traces, when the trials are trained again on another device."""
+def again(first: list[Record], score: float) -> list[Record]:
+    """The same trials, trained again elsewhere, with other scores and other traces."""
+    traces = {"loss": np.full(2, 10 * score, dtype=np.float32)}
+    return [replace(record, val=score, test=score, seconds=2.0, device="other", traces=traces) for record in first]
+
+
+def test_a_trace_that_is_made_later_leaves_the_first_scores(tmp_path):
     kept, first = Store(tmp_path), records(2)
     kept.add(first)
-    again = [
-        replace(record, val=0.9, device="other", traces={"loss": np.full(2, 7, dtype=np.float32)}) for record in first
-    ]
+    before = kept.frame()
     time.sleep(0.002)  # created counts milliseconds
-    kept.add(again, keep_traces=True)
+    kept.add(again(first, 0.9), keep_traces=True)
     fresh = Store(tmp_path)
+    pd.testing.assert_frame_equal(fresh.frame(), before)
+    assert fresh.frame([record.trial for record in first])["val"].tolist() == [0.5, 0.501]
     assert fresh.traced_ids() == fresh.ids() == {record.trial.id for record in first}
-    assert fresh.frame()["val"].tolist() == [0.9, 0.9]  # the run that was traced
-    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {7}
-    before = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
-    kept.add(again, keep_traces=True)
-    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == before
-    for path in (tmp_path / "records").iterdir():  # traces whose run nobody recorded are of no use
+    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {9}
+    files = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
+    kept.add(again(first, 0.9), keep_traces=True)
+    kept.add(again(first, 0.8), keep_traces=True)  # there is a trace: nothing is wanted of it
+    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == files
+
+
+def test_runs_are_all_there_with_their_time_and_the_scores_of_the_traced_one(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    time.sleep(0.002)
+    kept.add(again(first, 0.9), keep_traces=True)
+    runs = Store(tmp_path).runs()
+    assert runs["val"].tolist() == [0.5, 0.501, 0.9, 0.9]  # the first of each is the record
+    assert runs["seconds"].sum() == 5.0
+    assert runs["traced"].tolist() == [False, False, True, True]
+    assert list(runs.columns)[:-1] == list(kept.frame().columns)
+
+
+def test_traces_are_those_of_the_first_run_that_was_traced(tmp_path):
+    """As after two stores were merged, each with a traced run of the same trials."""
+    for name, score in (("here", 0.8), ("there", 0.7)):
+        Store(tmp_path / name).add(again(records(2), score), keep_traces=True)
+        time.sleep(0.002)
+    for path in (tmp_path / "there").glob("*/*.parquet"):
+        path.rename(tmp_path / "here" / path.parent.name / f"a-{path.name}")  # it sorts first, and yet was not first
+    kept = Store(tmp_path / "here")
+    assert kept.frame()["val"].tolist() == [0.8, 0.8]
+    assert {traces["loss"].tolist()[0] for traces in kept.traces(kept.ids()).values()} == {8}
+    assert kept.runs()["traced"].tolist() == [True, True, False, False]
+
+
+def test_of_records_of_one_moment_the_first_file_counts(tmp_path, monkeypatch):
+    class Stopped(store.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(store, "datetime", Stopped)
+    for name, score in (("b", 0.8), ("a", 0.7)):
+        Store(tmp_path / name).add(again(records(2), score))
+        path = only_file(tmp_path / name)
+        (tmp_path / "records").mkdir(exist_ok=True)
+        path.rename(tmp_path / "records" / f"{name}-{path.name}")
+    assert Store(tmp_path).frame()["val"].tolist() == [0.7, 0.7]
+
+
+def test_traces_whose_run_nobody_recorded_are_of_no_use(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    kept.add(again(first, 0.9), keep_traces=True)
+    for path in (tmp_path / "records").iterdir():
         if pq.read_table(path)["val"][0].as_py() == 0.9:
             path.unlink()
     assert Store(tmp_path).traced_ids() == set()
@@ -526,6 +461,7 @@ def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
     pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
     assert Store(tmp_path).problems() == []
     assert len(Store(tmp_path).traces(kept.ids())) == 2
+    assert Store(tmp_path).runs()["traced"].all()
 
 
 def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import shlex
 import signal
 import sys
@@ -22,7 +23,7 @@ from rich.table import Table
 from sharpen.cli.options import On
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
-from sharpen.studies import PROTOCOLS, Study, list_studies, load_study, runs
+from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study, runs
 from sharpen.studies.protocol import covers, one_of
 
 if TYPE_CHECKING:
@@ -156,11 +157,12 @@ def status(
     from sharpen.studies.cost import Costs
     from sharpen.studies.progress import progress
     from sharpen.studies.store import Store
-    from sharpen.training.device import PRECISIONS, describe_device, resolve_device
+    from sharpen.training.device import PRECISIONS, check_precision, describe_device, resolve_device
 
     one_of("precision", precision, PRECISIONS)
     where, kept = resolve_device(device), Store(store)
-    costs = Costs(where.type, describe_device(where), precision, kept.frame())
+    check_precision(precision, where.type)
+    costs = Costs(where.type, describe_device(where), precision, kept.runs())
     found = {
         each.name: progress(
             each,
@@ -199,11 +201,7 @@ def _studies(names: Sequence[str]) -> list[Study]:
     for each in studies:
         if each.reads is not None:
             typer.echo(f"{each.name} has no trials of its own: it reads those of {each.reads}.", err=True)
-    found = [each if each.reads is None else load_study(each.reads) for each in studies]
-    for i, each in enumerate(found):
-        if any(other.name == each.name and other != each for other in found[:i]):
-            raise InputError(f"two different studies are called {each.name!r}; rename one of the files")
-    return list({each.name: each for each in found}.values())
+    return each_once(each if each.reads is None else load_study(each.reads) for each in studies)
 
 
 def _words(text: str) -> list[str] | None:
@@ -239,13 +237,20 @@ def _this_command() -> str:
 
 def _conclude(summary: Summary, store: Path, studies: Sequence[Study]) -> None:
     """Says what was done and what was not, and ends with the exit code for it."""
+    from sharpen.studies.cost import duration
+
     for reason in dict.fromkeys(summary.skipped.values()):
         cells = [str(cell) for cell, why in summary.skipped.items() if why == reason]
         typer.echo(f"Left out: {', '.join(cells)}: {reason}")
     if summary.elsewhere:
         typer.echo(f"{summary.elsewhere} trials are being trained by another runner.")
     typer.echo(f"{summary.trained} trials trained, {summary.recorded} recorded before, {summary.left} left; in {store}")
-    if summary.ended != "done":
+    if summary.needed is not None:
+        typer.echo(
+            f"The time limit is too short for any of them: the cheapest population needs about {duration(summary.needed)}; "
+            f"give --time-limit {math.ceil(summary.needed / 6) / 10:g} or more."
+        )
+    elif summary.ended != "done":
         why = "Interrupted" if summary.ended == "interrupted" else "The time limit is reached"
         typer.echo(f"{why}. To go on:\n  {_this_command()}")
     if summary.ended == "interrupted":

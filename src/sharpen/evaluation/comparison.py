@@ -1,13 +1,16 @@
 """Sharpened training against its baseline: one paired comparison per λ, and the choice of λ by validation."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from sharpen.errors import InputError
 from sharpen.evaluation.paired import PairedDifference, by_split, holm, pair, paired_difference
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -147,22 +150,29 @@ def compare_lams(
     )
 
 
-def choose_by_validation(candidates: Mapping[float, pd.DataFrame]) -> float:
-    """The λ with the highest mean validation score over all its runs; test scores are not read.
+def choose_by_validation(candidates: Mapping[Name, pd.DataFrame], change: Callable[[Any], Any] = abs) -> Name:
+    """The λ, or what else has runs, with the highest mean validation score over all its runs; test scores are not read.
 
-    A λ whose runs diverge more often than another's is not chosen, and of equals the smallest in size is.
+    One whose runs diverge more often than another's is not chosen, and of equals the one that changes least is, and then the first.
+
+    Args:
+        candidates: By λ, or by name: their runs.
+        change: How much one changes, to tell equals apart; for λ, its size.
 
     >>> choose_by_validation({0.0: pd.DataFrame({"val": [0.7, 0.8]}), 0.25: pd.DataFrame({"val": [0.8, 0.8]})})
     0.25
+    >>> same = pd.DataFrame({"val": [0.7, 0.8]})
+    >>> choose_by_validation({"much": same, "little": same}, {"much": 2, "little": 1}.__getitem__)
+    'little'
     """
 
-    def merit(lam: float) -> tuple[int, float, float]:
-        val = candidates[lam]["val"]
+    def demerit(name: Name) -> tuple[int, float, Any]:
+        val = candidates[name]["val"]
         # Scores are counts over counts: means of the same total must tie, whatever their last digits say.
         mean = round(float(val.mean()), 9)
-        return -int(val.isna().sum()), -math.inf if math.isnan(mean) else mean, -abs(lam)
+        return int(val.isna().sum()), math.inf if math.isnan(mean) else -mean, change(name)
 
-    return max(candidates, key=merit)
+    return min(candidates, key=demerit)
 
 
 def _percent(fraction: float) -> float | None:

@@ -2,7 +2,7 @@
 
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import PROTOCOLS, runs
-from sharpen.studies.spec import Contrast, Study, Variant, list_studies, load_study
+from sharpen.studies.spec import Contrast, Study, Variant, each_once, list_studies, load_study
 
 __all__ = [
     "PROTOCOLS",
@@ -11,6 +11,7 @@ __all__ = [
     "Contrast",
     "Study",
     "Variant",
+    "each_once",
     "list_studies",
     "load_study",
     "plan",

@@ -2,15 +2,16 @@
 
 The formula adds what one epoch of one member does: matrix products, passes over activations, passes over edges, the first product
 with the features. Its coefficients are fitted to the tables of measured milliseconds in ``docs/performance.md`` (one H200; two CPU
-cores) and meet their 72 cells within a third. It decides the order of populations, how many trials make one, and whether one still
-fits into a time limit; never a result.
+cores) and meet their 72 cells within a third. Every population that was trained corrects it, the larger the more. It decides the
+order of populations, how many trials make one, and whether one still fits into a time limit; never a result.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from sharpen.datasets import list_datasets
 from sharpen.trial import Record, Trial
@@ -28,8 +29,10 @@ _RATES = {
 _GAT = 2.0
 # A meta-learned λ needs two forward and three backward passes, and its losses have no fused kernel.
 _META = 4.0
-# What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch.
-_FIXED = {"cuda": (6.0, 5e-4), "cpu": (0.5, 0.0)}
+# What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch; at most.
+_FIXED = {"cuda": (6.0, 5e-4), "cpu": (0.05, 5e-3)}
+# The first population of a process waits for what is loaded and compiled then; if it is shorter than this, it says little.
+_COLD_SECONDS = 20.0
 
 # Estimates are not exact: what is to fit into a time limit is taken to last longer by this.
 CAUTION = 1.2
@@ -42,7 +45,7 @@ class Costs:
         kind: ``cpu`` or ``cuda``.
         device: The device's name, as records have it; None: any of its kind, for a look from another machine.
         precision: ``float32``, ``tf32`` or ``float64``.
-        frame: Past records (:meth:`sharpen.studies.store.Store.frame`).
+        frame: Past runs, those among them that were made again for a trace (:meth:`sharpen.studies.store.Store.runs`).
 
     >>> trial = Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123")
     >>> costs = Costs("cuda", "NVIDIA H200", "tf32")
@@ -53,8 +56,11 @@ class Costs:
     def __init__(self, kind: str, device: str | None, precision: str, frame: pd.DataFrame | None = None) -> None:
         self.kind, self.device, self.precision = kind, device, precision
         self._sizes = {info.name: (info.nodes, info.edges, info.features) for info in list_datasets()}
-        self._ratios: dict[_Shape, list[float]] = {}
+        self._seen: dict[_Shape, list[_Seen]] = {}
         self._rates: dict[_Shape, float] = {}
+        # How much of the fixed cost there really is: no population was ever done sooner than this part of it.
+        self._share = 1.0
+        self._cold = True
         if frame is not None and len(frame):
             on_cpu = frame["device"] == "cpu"
             like = frame["device"] == device if device is not None else on_cpu if kind == "cpu" else ~on_cpu
@@ -71,22 +77,27 @@ class Costs:
         return _FIXED[self.kind][0]
 
     def learn(self, records: Sequence[Record]) -> None:
-        """Takes a finished population into account."""
-        trial = records[0].trial
-        self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, records[0].members)
+        """Takes a finished population into account, or a part of one that memory divides."""
+        trial, cold = records[0].trial, self._cold
+        self._cold = False
+        if not cold or records[0].seconds * records[0].members >= _COLD_SECONDS:
+            self._learn(_shape(trial), trial.epochs or 0, records[0].seconds, records[0].members)
 
     def _learn(self, shape: _Shape, epochs: int, seconds: float, members: int) -> None:
-        once, each = _FIXED[self.kind]
-        fixed = (once + each * epochs) / members
-        # A run of a few epochs says little about what an epoch costs.
-        if shape.dataset in self._sizes and seconds > 2 * fixed:
-            self._ratios.setdefault(shape, []).append((seconds - fixed) / (epochs * self._formula(shape)))
+        if shape.dataset in self._sizes:
+            seen = _Seen(epochs * members * self._formula(shape), self._fixed(epochs), seconds * members)
+            self._seen.setdefault(shape, []).append(seen)
+            self._share = min(self._share, seen.seconds / seen.fixed)
             self._rates.clear()
+
+    def _fixed(self, epochs: int) -> float:
+        once, each = _FIXED[self.kind]
+        return once + each * epochs
 
     def seconds(self, trials: Sequence[Trial]) -> float:
         """The time that one population of these trials will take."""
-        once, each = _FIXED[self.kind]
-        return once + (trials[0].epochs or 0) * (each + len(trials) * self._rate(_shape(trials[0])))
+        epochs = trials[0].epochs or 0
+        return self._share * self._fixed(epochs) + epochs * len(trials) * self._rate(_shape(trials[0]))
 
     def members_within(self, trial: Trial, seconds: float) -> int:
         """How many like this one can be trained in that time as one population; at least one.
@@ -101,11 +112,20 @@ class Costs:
     def _rate(self, shape: _Shape) -> float:
         """Seconds of one epoch of one member: the formula, times how far it was off in this cell, else in all cells at hand."""
         if shape not in self._rates:
-            cells = [statistics.median(ratios) for ratios in self._ratios.values()]
-            known = self._ratios.get(shape)
-            ratio = statistics.median(known) if known else statistics.median(cells) if cells else 1.0
+            every = [self._off(seen) for others in self._seen.values() for seen in others]
+            ratio = _middle(every) if every else 1.0
+            if own := [self._off(seen) for seen in self._seen.get(shape, ())]:
+                # Small populations say less of what large ones will take: they use a device worse.
+                said, doubt = sum(weight for _, weight in own), 2 * self.once
+                ratio = (said * _middle(own) + doubt * ratio) / (said + doubt)
             self._rates[shape] = ratio * self._formula(shape)
         return self._rates[shape]
+
+    def _off(self, seen: _Seen) -> tuple[float, float]:
+        """How far off the formula was for a population, and how much that says: the time that it gave."""
+        # Of a population that hardly took longer than what all cost, half is put down to its epochs.
+        real = max(seen.seconds - self._share * seen.fixed, seen.seconds / 2)
+        return real / seen.formula, seen.formula
 
     def _formula(self, shape: _Shape) -> float:
         nodes, edges, features = self._sizes[shape.dataset]
@@ -132,6 +152,21 @@ class _Shape(NamedTuple):
     norm: str
     residual: bool
     meta: bool
+
+
+class _Seen(NamedTuple):
+    """A population that was trained: the time that the formula gives its epochs, what it adds for all, and what it took."""
+
+    formula: float
+    fixed: float
+    seconds: float
+
+
+def _middle(values: Iterable[tuple[float, float]]) -> float:
+    """The median of values that have weights."""
+    found = sorted(values)
+    reached = np.cumsum([weight for _, weight in found])
+    return found[int(np.searchsorted(reached, reached[-1] / 2))][0]
 
 
 def _shape(trial: Any) -> _Shape:

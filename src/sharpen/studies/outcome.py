@@ -224,7 +224,8 @@ def outcome(
     Args:
         study: what was declared.
         protocol: ``paper``, ``paired`` or ``ablation``.
-        frame: records as :meth:`sharpen.studies.Store.frame` gives them: ``id``, ``val``, ``test`` and what they took.
+        frame: records as :meth:`sharpen.studies.store.Store.frame` gives them, or ``runs``: ``id``, ``val``, ``test`` and what they
+            took. Of several of one trial the first counts; the time of all does.
         unavailable: by dataset, why its cells cannot be run here.
         datasets, models: those to keep; None: all.
         max_epochs: the limit that the runs were given, if they were.
@@ -238,21 +239,24 @@ def outcome(
     found = _finished(frame)
     cells = [_cell(study, protocol, cell, found, (unavailable or {}).get(cell.cell.dataset, NOT_RUN)) for cell in plans]
     ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
-    own = frame[frame["id"].isin(ids)].drop_duplicates("id") if len(frame) else frame
+    every = frame[frame["id"].isin(ids)] if len(frame) else frame
+    own = every.drop_duplicates("id") if len(frame) else frame
     return Outcome(
         study=study,
         protocol=protocol,
         cells=tuple(_corrected(cells)),
         planned=len(ids),
         finished=len(own),
-        costs=costs(own),
+        costs=costs(every),
         provenance=_provenance(own),
         max_epochs=max_epochs,
     )
 
 
 def costs(frame: pd.DataFrame) -> tuple[Cost, ...]:
-    """What records took, by device and precision, the longest first.
+    """What runs took, by device and precision, the longest first; those that were made again for a trace count too.
+
+    They are among the rows of :meth:`sharpen.studies.store.Store.runs`, but not of its ``frame``.
 
     >>> costs(pd.DataFrame({"device": ["cpu"] * 2, "precision": "float32", "seconds": [1.5, 2.0]}))
     (Cost(device='cpu', precision='float32', runs=2, seconds=3.5),)
@@ -325,18 +329,16 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
     if there < wanted:
         some = f"{wanted - there:,} of {wanted:,} runs {NOT_RUN}" if there else absent
         return Side(name, None, None, size, reason=planned.reason or some)
-    # Of equals the first is taken: what changes nothing stands first, then what changes λ least, then the order of the study.
-    unchanged = baseline.trial if baseline is not None else None
+    unchanged, sides = baseline.trial if baseline is not None else None, {side.name: side for side in candidates}
 
-    def change(side: Side) -> tuple[bool, float]:
-        apart = 0.0 if side.trial is None or unchanged is None else abs(side.trial.lam - unchanged.lam)
-        return side.trial != unchanged, round(apart, 9)
+    def change(candidate: str) -> tuple[bool, float]:
+        """What changes nothing comes first, then what changes λ least."""
+        trial = sides[candidate].trial
+        apart = 0.0 if trial is None or unchanged is None else abs(trial.lam - unchanged.lam)
+        return trial != unchanged, round(apart, 9)
 
-    ordered = sorted(candidates, key=change)
-    best = choose_by_validation(
-        {float(i): pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for i, side in enumerate(ordered)}
-    )
-    return replace(ordered[int(best)], name=name)
+    runs = {candidate: pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for candidate, side in sides.items()}
+    return replace(sides[choose_by_validation(runs, change)], name=name)
 
 
 def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side) -> Side:

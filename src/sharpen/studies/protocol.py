@@ -104,6 +104,7 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
     """
     if isinstance(value, str) and value in allowed:
         return value
+    near = did_you_mean(value, allowed)
     raise InputError(
-        f"{where}there is no {what} {value!r}; {did_you_mean(value, allowed)}There are {', '.join(allowed)}"
+        f"{where}there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}"
     )

@@ -74,7 +74,7 @@ def rankings(study: Study, main: Outcome) -> list[Ranking]:
     an order of means, and no test.
 
     Args:
-        study: the study ``comparison``.
+        study: the study ``comparison``, or one like it; of ours, its models are shown.
         main: the outcome of the study that it reads.
 
     >>> import pandas as pd
@@ -93,7 +93,8 @@ def rankings(study: Study, main: Outcome) -> list[Ranking]:
             for method, row in rows.items()
             if method.removesuffix(SHARPENED) not in _OWN
         ]
-        for method in (name + suffix for suffix in ("", SHARPENED) for name in _OWN):
+        own = [name for name, model in _OWN.items() if model in study.models]
+        for method in (name + suffix for suffix in ("", SHARPENED) for name in own):
             row = rows.get(method)
             entry = _ours(method, dataset, main)
             if row is not None:

@@ -81,7 +81,8 @@ class Source:
     def words(self, path: Where, value: Any, allowed: tuple[str, ...] | None, what: str) -> tuple[str, ...]:
         """A list of different words, each among those allowed."""
         if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-            raise self.fail(path, f"{path[-1]} is {value!r}; give a list of names, such as [{what}, …]")
+            example = what if allowed is None else allowed[0]
+            raise self.fail(path, f"{path[-1]} is {value!r}; give a list of names, such as [{example}, …]")
         for index, word in enumerate(value):
             if allowed is not None:
                 one_of(what, word, allowed, where=self.place((*path, index)))
@@ -97,8 +98,11 @@ class Source:
 
     def mapping(self, path: Where, value: Any) -> dict[str, Any]:
         """A mapping whose keys are words."""
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        if not isinstance(value, dict):
             raise self.fail(path, f"{path[-1]} is {value!r}; give a mapping of names to values, such as {{lam: 0.25}}")
+        for key in value:
+            if not isinstance(key, str):
+                raise self.fail((*path, str(key)), f"the name {key!r} is not a text; write it in quotes, as '{key}'")
         return value
 
     def number(self, path: Where, value: Any) -> float:

@@ -29,6 +29,9 @@ from sharpen.training import train
 from sharpen.training.device import arithmetic, describe_device, resolve_device
 from sharpen.trial import Record, Trial
 
+# Of a population that is recorded in parts, there is a line so often, and one at its end.
+_NEWS_SECONDS = 10.0
+
 
 @dataclass
 class Summary:
@@ -42,6 +45,7 @@ class Summary:
         left: How many are left to train: after an interruption, or at the end of the time limit.
         skipped: Cells that were left out, and why.
         ended: ``done``, ``interrupted`` or ``time``.
+        needed: If the time limit was too short for any population, the seconds that one must have; else None.
 
     >>> Summary(wanted=10, recorded=4).ended
     'done'
@@ -54,6 +58,7 @@ class Summary:
     left: int = 0
     skipped: dict[Cell, str] = field(default_factory=dict)
     ended: str = "done"
+    needed: float | None = None
 
 
 def run(
@@ -109,7 +114,7 @@ def run(
     with _workers(on, device, precision, progress, say) as workers, ExitStack() as claims:
         for problem in store.set_aside():
             say(problem.line)
-        costs = Costs(workers.kind, workers.device, precision, store.frame())
+        costs = Costs(workers.kind, workers.device, precision, store.runs())
         sizes = Sizes(costs, max_members, time_limit)
         wanted = len(work.trials)
         summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
@@ -119,6 +124,10 @@ def run(
             )
         if not download:
             work.skip_without_data(store, data)
+        if again := len(work.missing(store).keys() & store.ids()):
+            say(
+                f"{again} of the trials are recorded without traces: they are trained again, and their first scores stay."
+            )
         flights = _Flights(work, store, workers, costs, _Datasets(work, data, say), claims, say)
 
         populations = work.populations(work.free(store), costs, sizes, workers.room)
@@ -129,7 +138,7 @@ def run(
         if populations:
             store.check_writable()
         while populations or flights.number:
-            hold = None
+            hold, ready = None, 0.0
             if stop.is_set():
                 hold = "interrupted"
             elif populations and time_limit is not None:
@@ -141,6 +150,8 @@ def run(
                 summary.trained += flights.finish(populations)
             else:
                 summary.ended = hold or summary.ended
+                # Without a population trained, the same limit would be too short the next time too.
+                summary.needed = ready if hold == "time" and not summary.trained else None
                 break
             populations = work.populations(work.free(store), costs, sizes, workers.room)
         summary.left = sum(map(len, populations))
@@ -254,9 +265,13 @@ def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int
 
 @dataclass
 class _Flight:
-    trials: Sequence[Trial]
+    """A population in flight: what of it is left, and what is recorded but not told yet."""
+
+    cell: Cell
+    left: Sequence[Trial]
     claim: ExitStack
-    began: float
+    told: float
+    untold: list[Record] = field(default_factory=list)
 
 
 class _Flights:
@@ -296,7 +311,8 @@ class _Flights:
             held.close()
             return
         keep = ("traces",) if trials[0].id in self._work.traced else ()
-        self._flying[self._workers.start(dataset, trials, keep)] = _Flight(trials, held, time.monotonic())
+        number = self._workers.start(dataset, trials, keep)
+        self._flying[number] = _Flight(_cell(trials[0]), trials, held, time.monotonic())
 
     def finish(self, waiting: Sequence[Sequence[Trial]]) -> int:
         """Waits for one, records it, gives up its claim; gives how many trials were recorded."""
@@ -306,30 +322,56 @@ class _Flights:
             nonlocal recorded
             flight = self._flying[number]
             if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
-                cell = Cell(str(flight.trials[0].dataset), flight.trials[0].model)
-                self._work.skip([cell], str(result.outcome))
-                self._say(f"{cell}: left out: {result.outcome}")
+                self._work.skip([flight.cell], str(result.outcome))
+                self._tell(flight, result, waiting)
+                self._say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome
             self._store.add(records, keep_traces=records[0].trial.id in self._work.traced)
             self._costs.learn(records)
             recorded += len(records)
-            left = [*waiting, *(other.trials for other in self._flying.values() if other is not flight)]
-            more = f"; left: {_outlook(self._costs, left, self._workers.slots)}" if left else ""
-            now = time.monotonic()
-            self._say(_line(result, records, now - flight.began) + more)
-            flight.began = now
+            done = {record.trial.id for record in records}
+            flight.left = [trial for trial in flight.left if trial.id not in done]
+            flight.untold += records
+            # Memory or cache may divide a population into hundreds of parts: not every one of them is news.
+            if not flight.left or time.monotonic() - flight.told >= _NEWS_SECONDS:
+                self._tell(flight, result, waiting)
 
         self._flying.pop(self._workers.finish(take)).claim.close()
         return recorded
+
+    def _tell(self, flight: _Flight, result: Result, waiting: Sequence[Sequence[Trial]]) -> None:
+        """A line about what is recorded of a population and was not told, and what is left of all."""
+        if not flight.untold:
+            return
+        left = [*waiting, *(other.left for other in self._flying.values() if other.left)]
+        time_left = _time(self._costs, left, self._workers.slots) if left else ""
+        now = time.monotonic()
+        self._say(
+            _line(result, flight.untold, now - flight.told)
+            + (f"; left: {_runs(sum(map(len, left)))}, about {time_left}" if left else "")
+        )
+        flight.told, flight.untold = now, []
 
 
 def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
     if not populations:
         return "no populations"
     some = "1 population" if len(populations) == 1 else f"{len(populations)} populations"
+    return f"{some}, about {_time(costs, populations, workers)}"
+
+
+def _time(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
     longest = max(map(costs.seconds, populations))
-    return f"{some}, about {duration(max(longest, total_seconds(costs, populations) / workers))}"
+    return duration(max(longest, total_seconds(costs, populations) / workers))
+
+
+def _cell(trial: Trial) -> Cell:
+    return Cell(str(trial.dataset), trial.model)
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _line(result: Result, records: Sequence[Record], seconds: float) -> str:
@@ -337,8 +379,7 @@ def _line(result: Result, records: Sequence[Record], seconds: float) -> str:
     alive = [record.val for record in records if record.status == "ok"]
     best = f"best validation {100 * max(alive):.2f}" if alive else "all diverged"
     lost = f", {len(records) - len(alive)} diverged" if 0 < len(alive) < len(records) else ""
-    runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
     where = f" on {result.node}" if result.node else ""
     again = f", after {result.attempts - 1} lost workers" if result.attempts > 2 else ", after a lost worker"
     where += again if result.attempts > 1 else ""
-    return f"{trial.dataset} {trial.model}: {runs} in {seconds:.1f} s{where}, {best}{lost}"
+    return f"{trial.dataset} {trial.model}: {_runs(len(records))} in {seconds:.1f} s{where}, {best}{lost}"

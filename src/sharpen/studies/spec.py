@@ -22,7 +22,7 @@ A study is one YAML file. The paper's tables and figures come along (``paper/*.y
 
 A value may be one, a list, a range ``{from, to, step}``, or relative: ``{of, times, plus}`` is ``of`` × ``times`` + ``plus``, where
 ``of`` names the paper's value for the cell (``lambda_star``, ``lr``, ``dropout``, …);
-``times`` and ``plus`` may again be lists or ranges.
+``times`` and ``plus`` may again be lists or ranges. A norm or a batching is a word, or a list of words.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from sharpen.errors import InputError
-from sharpen.paper import lambda_star, published_tables, setting
+from sharpen.paper import published_tables
 from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
 from sharpen.studies.reading import Source, Where, read
+from sharpen.studies.values import Relative, Value, fields_of, flag, values_of
 from sharpen.trial import MODELS, Trial
 
 # In the order of the paper.
@@ -77,41 +78,10 @@ KEYS = (
     "skip",
     "reads",
 )
-# What a variant may set: the rest of a trial comes from its cell and its run.
-FIELDS = tuple(f.name for f in fields(Trial) if f.name not in ("dataset", "split", "model", "seed"))
-_FLAGS = ("residual", "input_linear", "sharpen_val")
-_BASES = ("lambda_star", "lr", "dropout", "weight_decay", "hidden", "layers", "epochs")
-# Dropout of 1 would leave nothing; steps around a setting stay in this range.
-_MOST_DROPOUT = 0.95
-
-
-@dataclass(frozen=True)
-class Relative:
-    """A value that depends on the cell: the paper's ``of`` times ``times`` plus ``plus``.
-
-    >>> Relative("lambda_star", plus=0.05).of_cell("cora", "gcn")
-    1.4
-    """
-
-    of: str
-    times: float = 1.0
-    plus: float = 0.0
-
-    def of_cell(self, dataset: str, model: str) -> float | int:
-        """The value for a cell."""
-        base = lambda_star(dataset, model) if self.of == "lambda_star" else setting(dataset, model)[self.of]
-        if base is None:
-            raise InputError(
-                f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
-            )
-        # Rounded, so that 1.35 + 0.05 is the number 1.4 that a person would write, and the same trial.
-        value = round(base * self.times + self.plus, 12)
-        if self.of == "dropout":
-            return min(max(value, 0.0), _MOST_DROPOUT)
-        return round(value) if self.of in ("hidden", "layers", "epochs") else value
-
-
-Value: TypeAlias = float | int | bool | str | Relative
+# What a study may say that only shows the records of another.
+_READING = ("title", "about", "leaves_open", "published", "datasets", "models", "protocols", "reads")
+# The published table that others' scores are in.
+_RANKED = "comparison"
 
 
 @dataclass(frozen=True)
@@ -129,7 +99,7 @@ class Variant:
 
     def trial(self, dataset: str, model: str) -> Trial:
         """The trial of a cell; split and seed are still open."""
-        set_ = {k: v.of_cell(dataset, model) if isinstance(v, Relative) else v for k, v in self.fields.items()}
+        set_ = {k: v.of_cell(k, dataset, model) if isinstance(v, Relative) else v for k, v in self.fields.items()}
         return Trial(model=model, dataset=dataset, **set_)  # type: ignore[arg-type]  # checked when it was read
 
 
@@ -213,11 +183,24 @@ def load_study(name_or_path: str | Path) -> Study:
     Traceback (most recent call last):
     sharpen.errors.InputError: there is no study 'univesal'; did you mean 'universal'? There are main, ...
     """
-    text = str(name_or_path)
-    if isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text:
-        path = Path(name_or_path)
+    text, path = str(name_or_path), Path(name_or_path)
+    named = isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text
+    if named or (text not in PAPER_STUDIES and path.exists()):
         return _study(path.stem, read(path))
     return _paper_study(one_of("study", text, PAPER_STUDIES))
+
+
+def each_once(studies: Iterable[Study]) -> list[Study]:
+    """The studies, those that are the same once; an error if two different ones have one name, which their files would share.
+
+    >>> [study.name for study in each_once([load_study("main"), load_study("arxiv"), load_study("main")])]
+    ['main', 'arxiv']
+    """
+    found: dict[str, Study] = {}
+    for study in studies:
+        if found.setdefault(study.name, study) != study:
+            raise InputError(f"two different studies are called {study.name!r}; rename one of the files")
+    return list(found.values())
 
 
 @cache
@@ -230,7 +213,9 @@ def _study(name: str, source: Source) -> Study:
     content = source.content
     source.keys((), content, KEYS)
     reads = content.get("reads")
-    needed = ("title", "datasets", "models") + (() if reads else ("variants", "baseline"))
+    if reads is not None:
+        _check_reading(source)
+    needed = ("title", "datasets", "models") + (() if reads is not None else ("variants", "baseline"))
     for key in needed:
         if key not in content:
             raise InputError(f"{source.name}: the key {key!r} is missing; add it, as in the studies of the paper")
@@ -239,6 +224,8 @@ def _study(name: str, source: Source) -> Study:
     if variants:
         one_of("variant", baseline, tuple(variants), where=source.place(("baseline",)))
     choose = _choices(source, variants)
+    datasets = source.words(("datasets",), content["datasets"], DATASETS, "dataset")
+    models = source.words(("models",), content["models"], MODELS, "model")
     study = Study(
         name=name,
         title=source.text(("title",), content["title"]),
@@ -248,33 +235,49 @@ def _study(name: str, source: Source) -> Study:
         if content.get("published") is None
         else one_of("published table", content["published"], published_tables(), where=source.place(("published",))),
         published_runs=_published_runs(source),
-        datasets=source.words(("datasets",), content["datasets"], DATASETS, "dataset"),
-        models=source.words(("models",), content["models"], MODELS, "model"),
+        datasets=datasets,
+        models=models,
         protocols=source.words(("protocols",), content.get("protocols", ["paper", "paired"]), PROTOCOLS, "protocol"),
-        runs=_count(source, ("runs",), content.get("runs")),
-        traces=_flag(source, ("traces",), content.get("traces", False)),
+        runs=_count(source, ("runs",), content["runs"]) if content.get("runs") is not None else None,
+        traces=flag(source, ("traces",), content.get("traces", False)),
         variants=variants,
         baseline=baseline,
         choose=choose,
         compare=_contrasts(source, (*variants, *choose)),
-        skip=_skipped(source),
-        reads=None if reads is None else one_of("study", reads, PAPER_STUDIES, where=source.place(("reads",))),
+        skip=_skipped(source, datasets, models),
+        reads=reads,
     )
     _try_every_cell(study, source)
+    _check_different(study, source)
     return study
+
+
+def _check_reading(source: Source) -> None:
+    """Whether a study that shows the records of another says nothing that would have no effect, and can show something."""
+    where: Where = ("reads",)
+    name = one_of("study", source.content["reads"], PAPER_STUDIES, where=source.place(where))
+    for key in source.content:
+        if key not in _READING:
+            problem = f"{key!r} has no effect beside reads, which shows the records of {name}; leave one of the two out"
+            raise source.fail((key,), problem)
+    if source.content.get("published", _RANKED) != _RANKED:
+        raise source.fail(("published",), f"a study that reads another ranks the published table {_RANKED}; name that")
+    shown = _paper_study(name)
+    if not shown.choose or shown.variants[shown.baseline or ""].fields.get("lam") != 0:
+        raise source.fail(where, f"{name} has not both plain training and a choice by validation to rank; read main")
 
 
 def _variants(source: Source) -> Iterator[Variant]:
     shared = {
         field: _one_value(source, ("trial", field), field, value)
-        for field, value in _fields(source, ("trial",), source.content.get("trial", {})).items()
+        for field, value in fields_of(source, ("trial",), source.content.get("trial", {})).items()
     }
     seen: set[str] = set()
     for template, given in source.mapping(("variants",), source.content.get("variants", {})).items():
         where: Where = ("variants", template)
         spread = {
-            field: list(_values(source, (*where, field), field, value))
-            for field, value in _fields(source, where, given).items()
+            field: list(values_of(source, (*where, field), field, value))
+            for field, value in fields_of(source, where, given).items()
         }
         for slot in re.findall(r"\{(.*?)\}", template):
             one_of("field", slot, tuple(spread), where=source.place(where))
@@ -290,67 +293,15 @@ def _variants(source: Source) -> Iterator[Variant]:
             yield Variant(name, shared | own, template)
 
 
-def _fields(source: Source, where: Where, given: Any) -> dict[str, Any]:
-    found = source.mapping(where, given)
-    source.keys(where, found, FIELDS, "field")
-    return found
-
-
 def _one_value(source: Source, where: Where, field: str, given: Any) -> Value:
-    values = list(_values(source, where, field, given))
+    values = list(values_of(source, where, field, given))
     if len(values) != 1:
         raise source.fail(where, f"{field} has {len(values)} values; what all variants share has one")
     return values[0][1]
 
 
-def _values(source: Source, where: Where, field: str, given: Any) -> Iterator[tuple[str, Value]]:
-    """Every value that is meant, each with how a variant's name writes it."""
-    if field in _FLAGS:
-        yield str(given).lower(), _flag(source, where, given)
-    elif field == "norm":
-        yield str(given), str(given)
-    elif isinstance(given, dict) and "of" in given:
-        source.keys(where, given, ("of", "times", "plus"))
-        base = one_of("value to start from", given["of"], _BASES, where=source.place((*where, "of")))
-        times = list(_numbers(source, (*where, "times"), given.get("times", 1)))
-        plus = list(_numbers(source, (*where, "plus"), given.get("plus", 0)))
-        for t, p in itertools.product(times, plus):
-            shown = [f"x{t:g}"] * ("times" in given) + [f"{p:+g}"] * ("plus" in given)
-            yield "".join(shown) or base, Relative(base, t, p)
-    else:
-        for number in _numbers(source, where, given):
-            yield f"{number:g}", number
-
-
-def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
-    """One number, a list, or a range; lists may hold ranges."""
-    if isinstance(given, list) and given:
-        for index, part in enumerate(given):
-            yield from _numbers(source, (*where, index), part)
-    elif isinstance(given, dict):
-        source.keys(where, given, ("from", "to", "step"))
-        if len(given) < 3:
-            raise source.fail(
-                where, f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
-            )
-        first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
-        steps = round((last - first) / step) if step else -1
-        if not 0 <= steps <= 10_000 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
-            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; mend one of the three")
-        # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.
-        yield from (round(first + i * step, 10) for i in range(steps + 1))
-    else:
-        yield source.number(where, given)
-
-
-def _flag(source: Source, where: Where, given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise source.fail(where, f"{where[-1]} is {given!r}; give true or false")
-    return given
-
-
-def _count(source: Source, where: Where, given: Any) -> int | None:
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+def _count(source: Source, where: Where, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise source.fail(where, f"{where[-1]} is {given!r}; give a whole number of at least 1")
     return given
 
@@ -360,10 +311,9 @@ def _published_runs(source: Source) -> dict[str, int]:
     where: Where = ("published_runs",)
     given = source.content.get("published_runs", {})
     if not isinstance(given, dict):
-        given = dict.fromkeys(MODELS, given)
+        return dict.fromkeys(MODELS, _count(source, where, given))
     source.keys(where, given, MODELS, "model")
-    counts = {model: _count(source, (*where, model), count) for model, count in given.items()}
-    return {model: count for model, count in counts.items() if count is not None}
+    return {model: _count(source, (*where, model), count) for model, count in given.items()}
 
 
 def _choices(source: Source, variants: Mapping[str, Variant]) -> dict[str, tuple[str, ...]]:
@@ -385,7 +335,7 @@ def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
     lines = source.content.get("compare", [])
     if not isinstance(lines, list):
         raise source.fail(("compare",), f"compare is {lines!r}; give a list of lines like 'ts-0.25 - baseline'")
-    contrasts = []
+    contrasts: list[Contrast] = []
     for index, line in enumerate(lines):
         where: Where = ("compare", index)
         sides = str(line).split(" - ")
@@ -393,7 +343,12 @@ def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
             raise source.fail(where, f"{line!r} does not name two variants; write it like 'ts-0.25 - baseline'")
         against = one_of("variant", sides[1].strip(), names, where=source.place(where))
         first = [name for name in _matches(source, where, sides[0].strip(), names) if name != against]
-        contrasts += [Contrast(name, against) for name in first]
+        if not first:
+            raise source.fail(where, f"{line!r} compares {against!r} with itself; name two variants")
+        for contrast in (Contrast(name, against) for name in first):
+            if contrast in contrasts:
+                raise source.fail(where, f"{contrast.name!r} is compared twice; leave it out in one of the lines")
+            contrasts.append(contrast)
     return tuple(contrasts)
 
 
@@ -406,11 +361,11 @@ def _matches(source: Source, where: Where, pattern: str, names: tuple[str, ...])
     return found
 
 
-def _skipped(source: Source) -> dict[tuple[str, str], str]:
+def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...]) -> dict[tuple[str, str], str]:
     given = source.content.get("skip", [])
     if not isinstance(given, list):
         raise source.fail(("skip",), "give a list of cells, each like {dataset: cs, model: gat, reason: …}")
-    skipped = {}
+    skipped: dict[tuple[str, str], str] = {}
     for index, entry in enumerate(given):
         where: Where = ("skip", index)
         cell = source.mapping(where, entry)
@@ -419,6 +374,12 @@ def _skipped(source: Source) -> dict[tuple[str, str], str]:
             raise source.fail(where, "a cell that is left out has a dataset, a model and a reason; give all three")
         dataset = one_of("dataset", cell["dataset"], DATASETS, where=source.place(where))
         model = one_of("model", cell["model"], MODELS, where=source.place(where))
+        if dataset not in datasets or model not in models:
+            raise source.fail(
+                where, f"the study has no cell {dataset} {model} to leave out; mend it, or remove this entry"
+            )
+        if (dataset, model) in skipped:
+            raise source.fail(where, f"{dataset} {model} is left out twice; remove one of the entries")
         skipped[dataset, model] = source.text((*where, "reason"), cell["reason"])
     return skipped
 
@@ -439,3 +400,22 @@ def _try_every_cell(study: Study, source: Source) -> None:
                 )
                 where: Where = ("trial", named) if shared else ("variants", variant.template, named)
                 raise source.fail(where, f"variant {variant.name!r}: {error}") from error
+
+
+def _check_different(study: Study, source: Source) -> None:
+    """Two names for one trial would be compared as if they were two; a grid around the paper's setting may hold that setting."""
+    cells = [cell for cell in itertools.product(study.datasets, study.models) if cell not in study.skip]
+    seen: dict[Trial, list[Variant]] = {}
+    for variant in study.variants.values() if cells else ():
+        alike = seen.setdefault(variant.trial(*cells[0]).resolve("any"), [])
+        for other in alike:
+            pairs = [(variant.fields.get(name), other.fields.get(name)) for name in {*variant.fields, *other.fields}]
+            fixed = not any(isinstance(value, Relative) for pair in pairs if pair[0] != pair[1] for value in pair)
+            if fixed and all(
+                variant.trial(*cell).resolve("any") == other.trial(*cell).resolve("any") for cell in cells
+            ):
+                where: Where = ("variants", variant.template)
+                raise source.fail(
+                    where, f"{variant.name!r} and {other.name!r} are the same trial; leave one of them out"
+                )
+        alike.append(variant)

@@ -7,10 +7,14 @@
     claims/                          who trains what right now
     set-aside/                       what lay here and could not be trusted
 
-A file's name ends in a hash of the ids in it. A file that is cut off or damaged, or that does not hold what its name says, is
+A file's name ends in a hash of the ids in it. A file that is cut off or damaged, that does not hold what its name says, or whose
+rows cannot be (a trial twice, an id that is not that of the description, a score beyond 0 to 1) is
 never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still
 be on its way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No
 record is ever deleted; what is swept are names that begin with a dot, of writers that were killed.
+
+A trial is trained once, with one exception: a trace that is wanted later. The run that is made for it is recorded beside the
+first one, because it took time and belongs to the trace, but the first scores stay the trial's scores.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
@@ -35,7 +40,7 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.revision import revision
 from sharpen.studies.claims import Claim, claim, claims, locked, make_visible
-from sharpen.trial import Record, Trial
+from sharpen.trial import Record, Trial, id_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,14 +116,14 @@ class Store:
 
         Args:
             records: Of one dataset and one model.
-            keep_traces: Whether to write their traces too; also for trials that are recorded already, if those have none.
+            keep_traces: Whether to write their traces too; also for trials that are recorded already, if those have none. Where
+                such a run gave something else than the recorded one, it is recorded too, for :meth:`runs`.
         """
         with self._writing(*(("records", "traces") if keep_traces else ("records",))):
             known = self.ids()
             new, untraced = [record for record in records if record.trial.id not in known], []
             if keep_traces:
-                # Traces belong to a run: where another one was recorded, the run that was traced is recorded too, and counts.
-                traced, runs = self.traced_ids(), self._runs()
+                traced, runs = self.traced_ids(), set(self._runs())
                 untraced = [record for record in records if record.trial.id not in traced]
                 new = [record for record in untraced if (record.trial.id, _run_of(record)) not in runs]
             self._write("records", new, _records_table)
@@ -150,53 +155,69 @@ class Store:
         return {id_ for table in self._tables("records") for id_ in table["id"].to_pylist()}
 
     def traced_ids(self) -> set[str]:
-        """The ids of all trials whose recorded run was traced."""
-        return {id_ for id_, _ in self._traced_runs()}
+        """The ids of all trials of which a recorded run was traced."""
+        return set(self._traced_runs())
 
-    def _runs(self) -> set[tuple[str, str]]:
-        """The recorded runs: the id of the trial, and what tells one run of it from another."""
-        return {
-            (row["id"], _run_of(row))
-            for table in self._tables("records")
-            for row in table.select(["id", *_RUN]).to_pylist()
-        }
+    def _runs(self) -> list[tuple[str, str]]:
+        """The recorded runs, the first ones first: the id of the trial, and what tells one run of it from another."""
+        rows = self._rows()[["id", *_RUN]].to_dict("records")
+        return [(row["id"], _run_of(row)) for row in rows]
 
-    def _traced_runs(self) -> set[tuple[str, str]]:
-        """Those of the recorded runs that were traced."""
+    def _traced_runs(self) -> dict[str, tuple[str, str | None]]:
+        """By id, the first of the recorded runs that was traced, and how its traces name it."""
         tables = [table for table in self._tables("traces") if len(table)]
         traced = {pair for t in tables for pair in zip(t["id"].to_pylist(), t["run"].to_pylist(), strict=True)}
-        # Traces of before runs were told apart are those of the one that is recorded.
-        return (
-            {(id_, run) for id_, run in self._runs() if (id_, run) in traced or (id_, None) in traced}
-            if traced
-            else set()
-        )
+        found: dict[str, tuple[str, str | None]] = {}
+        for id_, run in self._runs() if traced else ():
+            # Traces of before runs were told apart name none: they are those of the first.
+            for name in (run, None):
+                if (id_, name) in traced:
+                    found.setdefault(id_, (run, name))
+        return found
 
-    def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
-        """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
-
-        Args:
-            trials: Those to give, in this order, those without a record left out. None: all, oldest first.
-        """
+    def _rows(self) -> pd.DataFrame:
+        """All rows of all files, the first one first: by the time of recording, then by the name of the file."""
         import pyarrow as pa
 
         tables = self._tables("records")
         table = pa.concat_tables(tables) if tables else _schema("records").empty_table()
-        frame = table.to_pandas().sort_values(["created", "id"], kind="stable")
-        if frame["id"].duplicated().any():
-            # Should a trial have been trained twice, then the first record is the record, of those with traces if there are any.
-            traced = self._traced_runs()
-            untraced = [(row["id"], _run_of(row)) not in traced for row in frame[["id", *_RUN]].to_dict("records")]
-            order = np.argsort(untraced, kind="stable")
-            frame = frame.iloc[order].drop_duplicates("id").sort_values(["created", "id"], kind="stable")
-        frame = frame.reset_index(drop=True)
+        return table.to_pandas().sort_values("created", kind="stable", ignore_index=True)
+
+    def runs(self) -> pd.DataFrame:
+        """A table with one row per run, oldest first: as :meth:`frame`, and all that were made again for a trace too.
+
+        This is what everything took together. The first row of a trial is its record, whose scores count. Of a trial that has
+        traces, the column ``traced`` tells whether they are of this run, so that a trace can be held beside its own scores.
+
+        >>> import tempfile
+        >>> record = Record(Trial(dataset="toy").resolve("mine"), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Store(folder).add([record])
+        ...     Store(folder).runs()[["test", "seconds", "traced"]].values.tolist()
+        [[0.7, 0.5, False]]
+        """
+        traced = {(id_, run) for id_, (run, _) in self._traced_runs().items()}
+        return self._rows().assign(traced=[run in traced for run in self._runs()] if traced else False)
+
+    def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
+        """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
+
+        Should a trial have been trained more than once, its first record is the record.
+
+        Args:
+            trials: Those to give, in this order, those without a record left out. None: all, oldest first.
+        """
+        frame = self._rows().drop_duplicates("id").sort_values(["created", "id"], ignore_index=True)
         if trials is None:
             return frame
         rows = {id_: row for row, id_ in enumerate(frame["id"])}
         return frame.iloc[[rows[trial.id] for trial in trials if trial.id in rows]].reset_index(drop=True)
 
     def traces(self, ids: Collection[str]) -> dict[str, dict[str, np.ndarray]]:
-        """By id, what the recorded run traced per epoch: by name, an array of float32; trials without traces are left out."""
+        """By id, what was traced per epoch: by name, an array of float32; trials without traces are left out.
+
+        They are of one run of the trial: the first that was traced, which need not be the one whose scores count (:meth:`runs`).
+        """
         found: dict[str, dict[str, np.ndarray]] = {}
         traced = self._traced_runs()
         for table in self._tables("traces"):
@@ -204,7 +225,7 @@ class Store:
             offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
             columns = (table[name].to_pylist() for name in ("id", "name", "run"))
             for row, (id_, name, run) in enumerate(zip(*columns, strict=True)):
-                if id_ in ids and (run is None or (id_, run) in traced):
+                if id_ in ids and id_ in traced and run == traced[id_][1]:
                     found.setdefault(id_, {}).setdefault(name, flat[offsets[row] : offsets[row + 1]])
         return found
 
@@ -371,6 +392,7 @@ def _schema(part: str) -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
+@cache
 def _trial_types() -> dict[str, type]:
     """The type of every field of a trial, ``None`` aside."""
     hints = get_type_hints(Trial)
@@ -436,16 +458,43 @@ def _read(path: Path) -> _Content:
     missing = [name for name in schema.names if name not in table.column_names and name not in later]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
-    if not path.stem.endswith(f"-{_key(set(table['id'].to_pylist()))}"):
-        return bad("it does not hold the trials that its name says")
     try:
         table = _completed(table.drop_columns(unknown), schema).cast(schema)
     except (pa.ArrowException, ValueError, TypeError) as error:
         return bad(f"its values are not those of {part} ({str(error).splitlines()[0]})")
+    ids = set(table["id"].to_pylist())
+    if None in ids or not path.stem.endswith(f"-{_key(ids)}"):
+        return bad("it does not hold the trials that its name says")
+    if part == "records" and (reason := _why_foreign(table, described=not unknown)):
+        return bad(reason)
     if unknown:
         reason = f"another version wrote it ({', '.join(unknown[:3])} left out)"
         return _Content(table, Problem(path, reason, usable=True))
     return _Content(table)
+
+
+def _why_foreign(table: pa.Table, described: bool) -> str | None:
+    """Why rows are not records as a runner writes them; None if they are.
+
+    Args:
+        table: The rows.
+        described: Whether all of a trial's description is there, so that its id can be told from it.
+    """
+    ids = table["id"].to_pylist()
+    if len(set(ids)) < len(ids):
+        return "it holds a trial twice"
+    if described:
+        rows = table.select(list(_trial_types())).to_pylist()
+        wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
+        if wrong:
+            return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
+    diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
+    for name in ("val", "test"):
+        scores = table[name].to_numpy()
+        # A NaN is not within either: only a run that diverged has none.
+        if not np.all((scores >= 0) & (scores <= 1) | np.isnan(scores) & diverged):
+            return f"it holds a {name} score that is not from 0 to 1"
+    return None
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
