@@ -94,7 +94,7 @@ def report(
         index = index_markdown(sheets, cost_sentence(costs(reader.frame)))
         write_together(out, {"README.md": lambda path: path.write_text(index, encoding="utf-8")})
     if page and parts:
-        shown = study_page(parts, costs(reader.frame), shlex.join(["sharpen", *sys.argv[1:]]))
+        shown = study_page(parts, costs(reader.shown(parts)), shlex.join(["sharpen", *sys.argv[1:]]))
         write_together(out, {"page.html": partial(write_page, shown)})
     if findings is not None:
         write_findings(findings, reader)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from sharpen.report.page import Part
+from sharpen.report.shares import run_ids
 from sharpen.report.study import Sheet, comparison_sheet, study_sheet
 from sharpen.studies import Study, load_study
 from sharpen.studies.dynamics import Traces
@@ -60,9 +63,7 @@ class Reader:
 
     def traces(self, outcome: Outcome) -> Traces:
         """What the runs of an outcome traced."""
-        return self.store.traces(
-            {run.id for cell in outcome.cells for side in cell.sides.values() for run in side.runs}
-        )
+        return self.store.traces(run_ids(outcome))
 
     def _traced(self, outcome: Outcome) -> bool:
         """Whether the runs of complete cells were traced."""
@@ -83,6 +84,10 @@ class Reader:
             return Part(study, self.outcome(_source(study), protocol))
         found = self.outcome(study, protocol)
         return Part(study, found, self.traces(found) if study.traces else None)
+
+    def shown(self, parts: Iterable[Part]) -> pd.DataFrame:
+        """The runs that the parts of a page show, each once."""
+        return self.frame[self.frame["id"].isin({id for part in parts for id in run_ids(part.outcome)})]
 
     def hint(self) -> str:
         """What to say when a store has records, and none of them belongs to what was asked."""

@@ -30,8 +30,9 @@ from sharpen.studies.spec import Contrast, Study
 HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
 READING = (
     "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
-    "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where splits have several runs each, those "
-    "of a split are averaged before anything is tested."
+    "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where several splits have several runs "
+    "each, those of a split are averaged before anything is tested. On one split an interval speaks of other seeds, not of other "
+    "splits."
 )
 CHOSEN = "λ (or what else is named) is chosen by the mean validation score of the cell; test scores had no part in it."
 

@@ -1,9 +1,11 @@
 """The page of studies: the paper's table with ours in it, opened in a browser."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -296,3 +298,21 @@ def test_a_method_far_behind_does_not_squeeze_the_others(
         assert max(points) - min(points) > 400
         assert tab.run(f"{drawn}.querySelectorAll('.beyond').length") == 1
         assert "60.00 ± 2.00" in tab.run(f"{drawn}.textContent")
+
+
+def test_a_study_of_ones_own_is_told_without_the_paper(tmp_path: Path) -> None:
+    asks = TINY.replace("title: Tiny", "title: Does it help?")
+    (tmp_path / "asks.yaml").write_text(asks)
+    (tmp_path / "other.yaml").write_text(TINY.replace("[0.25, 0.5]", "[0.75]"))
+    for command, name in (("run", "asks"), ("run", "other"), ("report", "asks")):
+        more = ["--device", "cpu"] if command == "run" else ["--out", str(tmp_path / "out")]
+        arguments = ["study", command, str(tmp_path / f"{name}.yaml"), "--store", str(tmp_path / "store"), *more]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+    text = (tmp_path / "out" / "page.html").read_text()
+    runs = pd.concat(pd.read_parquet(path) for path in (tmp_path / "store" / "records").glob("*.parquet"))
+    assert "the paper's below" not in text
+    assert re.search(r"Does it help\? (none|\d+) of", text, re.IGNORECASE)
+    assert "protocol: 4 runs a cell" in text
+    shown = int(re.search(r'"([0-9,]+)", *"training runs"', text)[1])
+    assert 0 < shown < len(runs)

@@ -100,9 +100,7 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
         ordered = [own[name] for name in PROTOCOLS if name in own] + [
             own[name] for name in own if name not in PROTOCOLS
         ]
-        views = {
-            PROTOCOLS.get(p.outcome.protocol, p.outcome.protocol): _sections(p, known, shared[id(p)]) for p in ordered
-        }
+        views = {_protocol_words(study, p.outcome.protocol): _sections(p, known, shared[id(p)]) for p in ordered}
         shown = next((i for i, part in enumerate(ordered) if part.outcome.complete), 0)
         chapters.append(chapter(study.title, study.about or "", views, name=study.name, shown=shown))
     leading = _leading(parts)
@@ -122,6 +120,12 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
     )
 
 
+def _protocol_words(study: Study, protocol: str) -> str:
+    if study.runs is not None:
+        return f"{protocol} protocol: {study.runs} runs a cell"
+    return PROTOCOLS.get(protocol, protocol)
+
+
 def _leading(parts: Sequence[Part]) -> Part:
     """What the headline is about: the first study that compares something, under its strictest protocol with results.
 
@@ -139,11 +143,15 @@ def _headline(part: Part) -> str:
         return f"{part.study.title}."
     counts = _leading_tally(part)
     if counts is None:
-        return f"{part.study.title}: no cell has all its pairs yet."
+        return f"{_opening(part.study)} no cell has all its pairs yet."
     return (
-        f"{part.study.title}: {counts.words}. {signed(counts.median)} points in the median "
+        f"{_opening(part.study)} {counts.words}. {signed(counts.median)} points in the median "
         f"({contrast_words(part.outcome, part.study.compare[0])}, {part.outcome.protocol} protocol)."
     )
+
+
+def _opening(study: Study) -> str:
+    return study.title if study.title.endswith("?") else f"{study.title}:"
 
 
 def _leading_tally(part: Part) -> Tally | None:
@@ -177,9 +185,7 @@ def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[
         tiles.append((f"{counts.gains} of {counts.cells}", f"cells gain{counts.after}; {counts.losing}"))
     if len(studies) > 1:
         tiles.append((f"{len(ready)} of {len(studies)}", "studies have results"))
-    tiles.append(
-        (f"{leading.outcome.complete} of {len(cells)}", f"cells of {leading.study.title.lower()} are complete")
-    )
+    tiles.append((f"{leading.outcome.complete} of {len(cells)}", f"cells are complete ({leading.study.title})"))
     tiles.append((f"{runs:,}", "training runs"))
     if costs:
         tiles.append((duration(seconds), f"on {devices}"))
@@ -247,9 +253,9 @@ def _tables(part: Part, report: Sheet, curves: Mapping[Cell, tuple[Curve, str]])
     detailed = details(outcome, leading_contrasts(study), only_pairs=True)
     if detailed.rows:
         views["every number"] = [sheet(detailed)]
-    text = (
-        "Ours above, the paper's below: the score, what it gains, and the 95 % interval, bold where it excludes zero."
-    )
+    text = "The score, what it gains, and the 95 % interval, bold where it excludes zero."
+    if study.published is not None:
+        text = f"Ours above, the paper's below: t{text[1:]}"
     # What has numbers is seen first: the scores of a baseline, where the grid that is compared with it is not run yet.
     return [choice("The table", views, text=text, shown=known.index(True) if any(known) else 0)]
 
