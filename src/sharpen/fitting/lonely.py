@@ -61,12 +61,16 @@ def without_edges(graph: Graph) -> Graph:
 def judge_lonely(evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, backbone: Backbone) -> Lonely | None:
     """Asks the chosen members about labeled nodes they never met, with all edges taken away; None where there are none to ask.
 
+    None too for a graph that is kept on disk, whose nodes without edges are taken like all others: it is not copied for this.
+
     Args:
         evidence: Of all members.
         chosen: Who votes.
         graph: What they were fitted on.
         backbone: What they were trained with.
     """
+    if type(graph) is not Graph:
+        return None
     bare = without_edges(graph)
     listener, nothing_known = Listener(bare), np.full(graph.num_nodes, -1)
     total, votes = np.zeros((len(evidence.y), evidence.num_classes)), np.zeros(len(evidence.y))
