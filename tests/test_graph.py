@@ -428,7 +428,7 @@ def test_a_data_frame_of_numbers_and_truth_values_is_features() -> None:
     for x in (dummies, dummies.to_numpy()):  # the latter holds objects
         assert Graph(x, [[0], [1]]).x.tolist() == [[3.5, 1, 0, 1], [4, 0, 1, 0], [5, 1, 0, 1]]
     with pytest.raises(
-        InputError, match=r"x, column 'city' holds .* such as 'Rome'; .*astype\(float\).*get_dummies\(x\)"
+        InputError, match=r"x, column 'city' holds .* such as 'Rome'; make them numbers.*get_dummies\(x\)"
     ):
         Graph(people, [[0], [1]])
     with pytest.raises(InputError, match=r"x\[0, 1\] is 'Rome', a str; give real numbers"):

@@ -70,7 +70,7 @@ def checked_features(x: Array | Sparse) -> Tensor:
         dense = x.detach().to(device="cpu", dtype=torch.float32, copy=True).contiguous()
     else:
         try:
-            array = _frame_values(x) if hasattr(x, "dtypes") and hasattr(x, "columns") else np.asarray(x)
+            array = _frame_values(x) if hasattr(x, "iloc") and hasattr(x, "columns") else np.asarray(x)
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
@@ -97,8 +97,8 @@ def _frame_values(frame: Any) -> np.ndarray:
             stray = next((value for value in values if not isinstance(value, Real | np.bool_)), None)
             example = "" if stray is None else f" such as {str(stray)[:40]!r}"
             raise InputError(
-                f"x, column {name!r} holds {values.dtype} values{example}; make them numbers with .astype(float), or "
-                f"categories into columns with pandas.get_dummies(x)"
+                f"x, column {name!r} holds {values.dtype} values{example}; make them numbers, or categories into "
+                f"columns with pandas.get_dummies(x)"
             )
         columns.append(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.stack(columns, axis=1) if columns else np.empty(frame.shape)

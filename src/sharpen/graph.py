@@ -497,6 +497,8 @@ def _encode(values: list[Hashable], class_names: Iterable[str] | None) -> tuple[
 
 
 def _is_missing(value: object) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
     return value is None or (isinstance(value, float | int | np.number) and (value != value or value == -1))
 
 

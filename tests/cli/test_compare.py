@@ -171,13 +171,13 @@ def test_seeds_make_up_for_splits_that_are_not_there() -> None:
 
 
 def test_few_pairs_are_called_few() -> None:
-    for count in (2, 3, 4):  # the smallest p there is: all gains of one sign
+    for count in (2, 3, 4, 5):  # the smallest p there is: all gains of one sign
         least = stats.wilcoxon(np.arange(1, count + 1), method="exact").pvalue
         for pairs in ([(f"s{i}", i) for i in range(count)], [("s", i) for i in range(count)]):
             assert f"With {count} pairs" in caution(pairs)[0]
             assert f"cannot go below p = {least:g}." in caution(pairs)[0]
     assert caution([("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4)])[0].startswith("With 2 pairs")
-    assert caution([("s", i) for i in range(5)]) == caution([("s", 0)]) == []
+    assert caution([("s", i) for i in range(6)]) == caution([("s", 0)]) == []
 
 
 def test_splits_that_are_there_take_the_seeds_asked_for() -> None:

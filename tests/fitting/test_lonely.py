@@ -137,3 +137,36 @@ class Weighted(torch.nn.Module):
 def test_a_module_that_demands_weights_gets_ones() -> None:
     fitted = NodeClassifier(Weighted, lam=0.0, balance=0.0, epochs=20).fit(_with_lonely())
     assert fitted.report_["lonely"]["labels"] == 30
+
+
+class NeedsAnEdge(torch.nn.Module):
+    """Looks at the largest end of an edge, so that it cannot do without one."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(features, classes)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        assert edge_index.max() < len(x)
+        return self.linear(x)
+
+
+def test_a_module_that_cannot_do_without_an_edge_is_fitted_all_the_same() -> None:
+    fitted = NodeClassifier(NeedsAnEdge, lam=0.0, balance=0.0, epochs=5).fit(_with_lonely())
+    assert fitted.report_["lonely"] is None
+    assert fitted.predict(_with_lonely()).shape == (72,)
+
+
+def test_without_labels_the_temperature_is_that_of_the_models_alone() -> None:
+    """Two rings, each of one class; features say little, so that labels are spread and the model counts less beside them."""
+    rng = np.random.default_rng(0)
+    ring, y = np.arange(40), np.repeat([0, 1], 40)
+    edges = np.concatenate([np.stack([ring, (ring + 1) % 40]), np.stack([ring, (ring + 1) % 40]) + 40], axis=1)
+    x = np.concatenate([rng.normal(size=(80, 4)) + 0.5 * y[:, None], rng.normal(size=(5, 4))])
+    known = np.concatenate([np.where(np.arange(80) % 4 == 0, y, -1), np.full(5, -1)])
+    fitted = NodeClassifier(**QUICK).fit(Graph(x=x, edge_index=edges, y=known))._fitted
+    assert fitted.jury.spreads
+    assert fitted.without_labels is not None
+    assert fitted.jury.voters[0].counts[0] != fitted.without_labels.voters[0].counts[0]
+    assert None not in (fitted.jury.lonely, fitted.without_labels.lonely)
+    assert fitted.jury.lonely != fitted.without_labels.lonely

@@ -166,7 +166,7 @@ CASES = [
           "may mark decimals or thousands", "1.250", name="commas of decimals or thousands"),
     nodes("id;size;label\na;n.v.;x\n" + "".join(f"b{i};1,{i};y\n" for i in range(9)), "line 2, column 'size' is 'n.v.'",
           "numbers with decimal commas", "--ignore size", name="a word among decimal commas"),
-    edges("source;target;weight\na;b;1,250\nb;c;2,500\n", "edges.csv line 2, column 'weight': the comma of the weight '1,250'",
+    edges("source;target;weight\na;b;1,250\nb;c;2,500\n", "edges.csv line 2, column 'weight': the mark of the weight '1,250'",
           "rename the column", name="weights with commas of decimals or thousands"),
     edges("source;target;kg\na;b;1,25\nb;c;\n", "edges.csv line 3, column 'kg' is blank; fill it in, or leave --weight out",
           name="a blank weight that was asked for", columns=Columns(weight="kg")),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharpen.errors import InputError
 from sharpen.tables import Columns, FeatureEncoder, read_nodes_and_edges
 from sharpen.tables.column import column_of
 
@@ -69,20 +70,46 @@ def test_the_rules_of_the_fit_hold_for_another_file(write: Write) -> None:
     saved = FeatureEncoder.from_json(json.loads(json.dumps(fitted.to_json())))
     assert saved == fitted
     rules = Columns(weight="Gewicht", decimal_commas=saved.decimal_commas, weight_comma=saved.weight_comma)
-    # Alone, these files would be read as 2.345 and 1.003, and the commas of '1,250' might mark thousands.
+    # Alone, the commas of '1,250' might mark thousands; settled, they make the points of the other column marks of thousands.
     later = write("later.csv", "id;Umsatz;Größe;Kürzel\n1;1,250;2.345;a,b\n2;3;1.000;a,b\n")
-    links = write("links.csv", "source;target;Gewicht\n1;2;1.003\n2;1;2.000\n")
+    links = write("links.csv", "source;target;Gewicht\n1;2;1,250\n2;1;2.000\n")
     tables = read_nodes_and_edges(later, links, rules)
     assert column_of(tables, "Umsatz").numbers().tolist() == [1.25, 3]
     assert column_of(tables, "Größe").numbers().tolist() == [2345, 1000]
     assert tables.edge_weight is not None
-    assert tables.edge_weight.tolist() == [1003, 2000]
+    assert tables.edge_weight.tolist() == [1.25, 2000]
     # A file with points is read as it stands, whatever the fitted one had.
     points = write("points.csv", "id,Umsatz,Größe,Kürzel\n1,1.250,2.345,e\n2,3,1.5,e\n")
     assert column_of(read_nodes_and_edges(points, columns=rules), "Größe").numbers().tolist() == [2.345, 1.5]
 
 
-def test_a_model_saved_without_the_rule_is_read() -> None:
-    description = FeatureEncoder().to_json()
-    del description["decimal_commas"], description["weight_comma"]
-    assert FeatureEncoder.from_json(description) == FeatureEncoder()
+def test_points_alone_after_a_fit_with_commas_are_asked_about(write: Write) -> None:
+    rules = Columns(decimal_commas=("kg",), weight_comma=True)
+    with pytest.raises(
+        InputError, match=r"'kg' is 2\.345, where the model was fitted on decimal commas; write 2345, or 2,345 if"
+    ):
+        read_nodes_and_edges(write("nodes.csv", "id;kg\na;12\nb;2.345\n"), columns=rules)
+    nodes, edges = write("n.csv", "id;kg\na;1,5\nb;2\n"), write("e.csv", "source;target;weight\na;b;1.003\n")
+    with pytest.raises(
+        InputError, match=r"the mark of the weight '1\.003' may stand for decimals or thousands; write weights"
+    ):
+        read_nodes_and_edges(nodes, edges, rules)
+    # What cannot be thousands is no question, nor is it where the fit had points.
+    assert numbers_of(write("n2.csv", "id;kg\na;12\nb;2.34\n"), rules) == {"kg": [12, 2.34]}
+    assert numbers_of(write("n3.csv", "id;kg\na;12\nb;2.345\n")) == {"kg": [12, 2.345]}
+    assert read_nodes_and_edges(nodes, edges).edge_weight.tolist() == [1.003]
+
+
+def test_points_mark_thousands_where_another_column_has_decimal_commas(write: Write) -> None:
+    path = write("nodes.csv", "id;people;share\na;1.234;0,5\nb;999;1,5\nc;12.345;2,5\n")
+    assert numbers_of(path) == {"people": [1234, 999, 12345], "share": [0.5, 1.5, 2.5]}
+
+
+def test_a_stray_word_among_commas_and_whole_numbers_is_named(write: Write) -> None:
+    rows = "".join(f"{i};{i},5\n{i + 100};{i}\n" for i in range(10))
+    tables = read_nodes_and_edges(write("nodes.csv", f"id;kg\n{rows}x;k.A.\n"))
+    with pytest.raises(InputError, match=r"'kg' is 'k\.A\.', while the other values are numbers with decimal commas"):
+        FeatureEncoder.fit(tables)
+    unclear = read_nodes_and_edges(write("unclear.csv", "id;n\na;1,234\nb;999\nc;998\nd;997\n"))
+    with pytest.raises(InputError, match=r"'n' is '1,234', with a comma that may mark decimals or thousands"):
+        FeatureEncoder.fit(unclear)

@@ -76,20 +76,24 @@ def test_directed_graphml_keeps_its_directions(tmp_path: Path) -> None:
 
 
 def test_ends_are_found_by_the_ids_that_they_hold(write: Write) -> None:
-    nodes = write("nodes.csv", "id,age\n1,31\n2,4\n3,5\n")
-    for text in ("n,von,an\n9,1,2\n7,2,3\n", "von,km,an\n1,2.5,2\n2,1,3\n", "von,an,weight\n1,2,1\n2,3,2\n"):
+    nodes = write("nodes.csv", "id,age\na,31\nb,4\nc,5\n")
+    for text in ("n,von,an\n9,a,b\n7,b,c\n", "von,km,an\na,2.5,b\nb,1,c\n", "von,an,weight\na,b,1\nb,c,2\n"):
         tables = read_nodes_and_edges(nodes, write("edges.csv", text))
         assert tables.edge_index.tolist() == [[0, 1], [1, 2]]
         assert "source and target columns: von, an (guessed)" in tables.guesses
     # A third column of ids, mostly ids, or an end with a stray id: nothing is clear.
     for text in (
-        "von,an,n\n1,2,3\n2,3,1\n",
-        "von,an,n\n1,2,3\n2,3,1\n1,3,7\n",
-        "von,an,n\n1,2,3\n2,8,1\n2,3,1\n",
+        "von,an,n\na,b,c\nb,c,a\n",
+        "von,an,n\na,b,c\nb,c,a\na,c,z\n",
+        "von,an,n\na,b,c\nb,z,a\nb,c,a\n",
         "von,an,n\n",
     ):
         with pytest.raises(InputError, match="no two columns look like the ends"):
             read_nodes_and_edges(nodes, write("edges.csv", text))
+    # Where ids are whole numbers, so are counts and marks.
+    numbered = write("numbered.csv", "id,age\n1,31\n2,4\n3,5\n")
+    with pytest.raises(InputError, match="no two columns look like the ends"):
+        read_nodes_and_edges(numbered, write("rated.csv", "person,film,stars\n1,x7,3\n2,x9,1\n"))
 
 
 def test_lists_of_numbers_are_features(write: Write) -> None:

@@ -29,7 +29,7 @@ AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
 # On one split, or a few, there are seeds enough for so many pairs.
 FEWEST_PAIRS = 10
 # Fewer pairs than these cannot be told from luck without assumptions: five give Wilcoxon's test p = 0.06 at best.
-CAUTION_BELOW = 5
+CAUTION_BELOW = 6
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser (by default the paper's for the dataset)")
 _of_objective = partial(typer.Option, rich_help_panel="Objective of the sharpened runs")

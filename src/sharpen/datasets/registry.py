@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -131,4 +132,4 @@ def looks_like_a_file(name: str) -> bool:
     >>> looks_like_a_file("people.csv"), looks_like_a_file("graphs/mine"), looks_like_a_file("coral")
     (True, True, False)
     """
-    return any(mark in name for mark in "./\\") or Path(name).is_file()
+    return any(mark in name for mark in "./\\") or os.path.isfile(name)

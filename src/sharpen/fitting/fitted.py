@@ -217,6 +217,7 @@ def conclude(
     without_labels = None
     if jury.spreads:
         alone = [candidate.rough for candidate in chosen]
+        lonely = None if lonely is None else judge_lonely(evidence, alone, graph, backbone)
         without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone, lonely)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
@@ -344,7 +345,8 @@ def _account_of_lonely(graph: Graph, lonely: Lonely | None) -> dict[str, Any] | 
 
 
 def _note_of_lonely(account: dict[str, Any] | None) -> list[str]:
-    if account is None or not account["unlabeled"]:
+    # Where no labeled node has an edge either, the accuracy is theirs.
+    if account is None or not account["unlabeled"] or account["labeled"] == account["labels"]:
         return []
     many = account["unlabeled"] > 1
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,9 @@ def bare_tables(data: Any) -> GraphTables:
     """
     position = {node: i for i, node in enumerate(data.nodes)}
     ends = [
-        (position[one], position[other]) for one, other, weight in data.edges(data="weight", default=1) if weight != 0
+        (position[one], position[other])
+        for one, other, weight in data.edges(data="weight", default=1)
+        if not (isinstance(weight, Real) and weight == 0)
     ]
     return GraphTables(
         ids=np.array([str(node) for node in data.nodes], dtype=object),

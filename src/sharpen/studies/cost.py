@@ -8,6 +8,7 @@ order of populations, how many trials make one, and whether one still fits into 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,6 +108,8 @@ class Costs:
         1
         """
         alone, pair = self.seconds([trial]), self.seconds([trial, trial])
+        if pair <= alone:  # runs so quick that the clock saw nothing
+            return sys.maxsize
         return max(1, 1 + int((seconds - alone) / (pair - alone)))
 
     def _rate(self, shape: _Shape) -> float:

@@ -323,7 +323,8 @@ class _Flights:
             flight = self._flying[number]
             if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
                 self._work.skip([flight.cell], str(result.outcome))
-                self._tell(flight, result, waiting)
+                flight.left = []
+                self._tell(flight, result, [own for own in waiting if _cell(own[0]) != flight.cell])
                 self._say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome

@@ -492,7 +492,7 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
     for name in ("val", "test"):
         scores = table[name].to_numpy()
         # A NaN is not within either: only a run that diverged has none.
-        if not np.all((scores >= 0) & (scores <= 1) | np.isnan(scores) & diverged):
+        if not np.all((scores >= 0) & (scores <= 1 + 1e-9) | np.isnan(scores) & diverged):
             return f"it holds a {name} score that is not from 0 to 1"
     return None
 

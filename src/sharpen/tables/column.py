@@ -156,11 +156,12 @@ class Column:
 
     def refuse_commas(self) -> None:
         """An InputError if most values are numbers with commas, which are not read as decimal ones for all that."""
-        if self.share(DECIMAL_COMMA) <= MOSTLY:
+        separated = self.delimiter in SEPARATED_BY
+        if self.first(DECIMAL_COMMA) is None or self.share(COMMA_NUMBER if separated else DECIMAL_COMMA) <= MOSTLY:
             return
         row = self.first(DECIMAL_COMMA) or 0
         why = "with a comma in the number"
-        if self.delimiter in SEPARATED_BY:
+        if separated:
             stray = self.first(COMMA_NUMBER, matching=False)
             if stray is not None:
                 raise InputError(

@@ -21,7 +21,9 @@ _BOTH_MARKS = r"\..*(\.|,)"
 
 
 def reading(text: pa.Array, *, known: bool = False) -> Literal["decimals", "unclear"] | None:
-    """What the commas of a column are: ``decimals``, ``unclear`` if they may as well mark thousands, None if neither.
+    """What the marks of a column are: ``decimals``, ``unclear`` if they may as well mark thousands, None if neither.
+
+    Points alone are unclear as well: they mark thousands only in a file that elsewhere has decimal commas.
 
     Args:
         text: The values, null where missing.
@@ -31,15 +33,17 @@ def reading(text: pa.Array, *, known: bool = False) -> Literal["decimals", "uncl
     ('decimals', 'decimals')
     >>> reading(pa.array(["1,250", "999"])), reading(pa.array(["1,5", "2.345"])), reading(pa.array(["12", "x"]))
     ('unclear', 'unclear', None)
-    >>> reading(pa.array(["2.345"])), reading(pa.array(["2.345"]), known=True)
-    (None, 'decimals')
+    >>> reading(pa.array(["2.345", "12"])), reading(pa.array(["1,250"]), known=True), reading(pa.array(["2.34"]), known=True)
+    ('unclear', 'decimals', None)
     """
     comma = pc.match_substring(text, ",")
     some_comma, some_point = pc.any(comma).as_py(), pc.any(pc.match_substring(text, ".")).as_py()
-    if not (some_comma or (known and some_point)):
+    if not (some_comma or some_point):
         return None
     if not pc.all(pc.match_substring_regex(text, COMMA_NUMBER)).as_py():
         return None
+    if not some_comma:
+        return "unclear"
     if some_point:  # points mark thousands for certain if a comma or another point follows one
         clear = pc.any(pc.match_substring_regex(text, _BOTH_MARKS)).as_py()
     else:

@@ -64,6 +64,9 @@ def read_edges(
 
 
 def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
+    """The share of cells that name a node; 0 where ids are whole numbers, which counts and marks are as well."""
+    if pc.all(pc.match_substring_regex(keys, "^[0-9]+$")).as_py():
+        return 0.0
     try:
         text = canonical(as_text(values, str)).cast(keys.type)
     except (InputError, pa.ArrowException):  # lists and the like name no nodes
@@ -128,11 +131,13 @@ def _weights(table: Table, column: str, columns: Columns) -> tuple[np.ndarray, b
     else:
         text = pc.utf8_trim_whitespace(as_text(values, lambda row: table.place(row, column)))
         commas = reading(text, known=columns.weight_comma) if table.delimiter in SEPARATED_BY else None
-        if commas == "unclear":
-            row = int(np.argmax(pc.fill_null(pc.match_substring(text, ","), False).to_numpy(zero_copy_only=False)))
+        mark = "," if pc.any(pc.match_substring(text, ",")).as_py() else "."
+        if commas == "unclear" and (mark == "," or columns.weight_comma):
+            row = int(np.argmax(pc.fill_null(pc.match_substring(text, mark), False).to_numpy(zero_copy_only=False)))
             raise InputError(
-                f"{table.place(row, column)}: the comma of the weight {text[row].as_py()!r} may mark decimals or thousands; "
-                f"write it with a point or without separators, {way_out}"
+                f"{table.place(row, column)}: the mark of the weight {text[row].as_py()!r} may stand for decimals or thousands; "
+                f"write weights without marks for thousands, and one with a decimal {'point' if mark == ',' else 'comma'} among "
+                f"them, {way_out}"
             )
         comma = commas == "decimals"
         text = with_points(text) if comma else text

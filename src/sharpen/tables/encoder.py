@@ -165,7 +165,7 @@ class FeatureEncoder:
             structural, unit = description["structural"], description["unit"]
             if unit is not None and not (is_finite(unit) and unit > 0):
                 raise ValueError(f"unit is {unit!r}")
-            commas = description.get("decimal_commas", [])  # earlier models say nothing of it
+            commas = description["decimal_commas"]
             if not isinstance(commas, list) or not all(isinstance(name, str) for name in commas):
                 raise ValueError(f"decimal_commas is {commas!r}"[:200])
             return cls(

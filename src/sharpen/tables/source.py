@@ -20,7 +20,7 @@ from sharpen.graph import Graph
 from sharpen.tables.arrays import GraphFile, read_npz, read_pt
 from sharpen.tables.column import Column
 from sharpen.tables.columns import Columns, find, guess_id, guess_label, listed
-from sharpen.tables.decimals import SEPARATED_BY, decimal_commas
+from sharpen.tables.decimals import SEPARATED_BY, decimal_commas, reading
 from sharpen.tables.delimited import read_delimited
 from sharpen.tables.edges import check_weights, read_edges
 from sharpen.tables.files import Content, printable, read_file
@@ -299,8 +299,20 @@ def _decimal_commas(table: Table, names: Sequence[str], known: Sequence[str], gu
     if table.delimiter not in SEPARATED_BY:
         return []
     values = {name: table.columns.column(name) for name in names}
-    some = [name for name in names if name in known or pc.any(pc.match_substring(values[name], ",")).as_py()]
-    found = decimal_commas({name: Column(name, values[name], str).filled for name in some}, known)
+    some = [name for name in names if pc.any(pc.match_substring_regex(values[name], "[.,]")).as_py()]
+    text = {name: Column(name, values[name], str).filled for name in some}
+    found = decimal_commas(text, known)
+    for name in known:
+        if name not in found and name in text and reading(text[name], known=True):
+            row = int(
+                np.argmax(pc.fill_null(pc.match_substring(text[name], "."), False).to_numpy(zero_copy_only=False))
+            )
+            value = text[name][row].as_py()
+            whole, comma = value.replace(".", ""), value.replace(".", ",")
+            raise InputError(
+                f"{table.place(row, name)} is {value}, where the model was fitted on decimal commas; write {whole}, or "
+                f"{comma} if that is meant"
+            )
     if found:
         guesses.append(f"{table.name}: decimal commas in column{'s' * (len(found) > 1)} {listed(found)} (guessed)")
     return found

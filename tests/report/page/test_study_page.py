@@ -313,6 +313,6 @@ def test_a_study_of_ones_own_is_told_without_the_paper(tmp_path: Path) -> None:
     runs = pd.concat(pd.read_parquet(path) for path in (tmp_path / "store" / "records").glob("*.parquet"))
     assert "the paper's below" not in text
     assert re.search(r"Does it help\? (none|\d+) of", text, re.IGNORECASE)
-    assert "protocol: 4 runs a cell" in text
+    assert "protocol: 4 runs a variant" in text
     shown = int(re.search(r"<b>([0-9,]+)</b><span>training runs", text)[1])
     assert 0 < shown < len(runs)

@@ -122,7 +122,7 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
 
 def _protocol_words(study: Study, protocol: str) -> str:
     if study.runs is not None:
-        return f"{protocol} protocol: {study.runs} runs a cell"
+        return f"{protocol} protocol: {study.runs} runs a variant"
     return PROTOCOLS.get(protocol, protocol)
 
 
