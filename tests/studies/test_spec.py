@@ -167,6 +167,11 @@ def test_what_all_variants_share_and_what_depends_on_the_cell(tmp_path):
         ("models:", "modles:", "line 3: there is no key 'modles'; did you mean 'models'?"),
         ("[gcn]", "[gnc]", "line 3: there is no model 'gnc'; did you mean 'gcn'?"),
         ("[digits]", "[didgits]", "line 2: there is no dataset 'didgits'; did you mean 'digits'?"),
+        (
+            "[digits]",
+            "[people.csv]",
+            "line 2: there is no dataset 'people.csv', and files are not read here; label a graph of",
+        ),
         ("[digits]", "[amazon_ratings]", "did you mean 'amazon-ratings'?"),
         ("{lam: 0}", "{lamb: 0}", "line 5: there is no field 'lamb'; did you mean 'lam'?"),
         ("{lam: 0}", "{seed: 0}", "line 5: there is no field 'seed'"),

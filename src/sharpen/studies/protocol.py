@@ -104,6 +104,13 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
     """
     if isinstance(value, str) and value in allowed:
         return value
+    if what == "dataset" and isinstance(value, str):
+        from sharpen.datasets.registry import looks_like_a_file  # not above: it imports torch, which takes seconds
+
+        if looks_like_a_file(value):
+            raise InputError(
+                f"{where}there is no dataset {value!r}, and files are not read here; label a graph of your own with sharpen fit"
+            )
     near = did_you_mean(value, allowed)
     raise InputError(
         f"{where}there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}"

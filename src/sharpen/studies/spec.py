@@ -4,7 +4,7 @@ A study is one YAML file. The paper's tables and figures come along (``paper/*.y
 
 .. code-block:: yaml
 
-    title: Does sharpening help on my three graphs?
+    title: Does sharpening help on these three graphs?
     datasets: [cora, citeseer, digits]
     models: [gcn, sage]
     trial: {epochs: 200}                                  # fields of Trial that all variants share
