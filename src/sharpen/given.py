@@ -255,3 +255,20 @@ def checked_class_names(class_names: Iterable[str] | None, y: Tensor) -> tuple[s
             f"give one name per class, {top + 1} or more, or None"
         )
     return names
+
+
+def is_unknown(label: Any) -> bool:
+    """Whether a label stands for "not known": None, NA, NaN, −1 and blank text.
+
+    >>> [is_unknown(label) for label in (None, float("nan"), -1, " ", 0, "a", False)]
+    [True, True, True, True, False, False, False]
+    """
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(label, str):
+        return not label.strip()
+    return (
+        isinstance(label, float | int | np.number)
+        and not isinstance(label, bool)
+        and bool(label != label or label == -1)
+    )

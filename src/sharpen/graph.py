@@ -22,7 +22,15 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
-from sharpen.given import Array, Sparse, checked_class_names, checked_edges, checked_features, checked_labels
+from sharpen.given import (
+    Array,
+    Sparse,
+    checked_class_names,
+    checked_edges,
+    checked_features,
+    checked_labels,
+    is_unknown,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -487,19 +495,13 @@ def _node_features(graph: networkx.Graph, attribute: str | None) -> np.ndarray |
 
 def _encode(values: list[Hashable], class_names: Iterable[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
     """Labels of any type as integers and class names; missing ones as -1."""
-    known = [v for v in values if not _is_missing(v)]
+    known = [v for v in values if not is_unknown(v)]
     names = _in_order(set(known)) if class_names is None else tuple(str(c) for c in class_names)
     number = {c: i for i, c in enumerate(names)}
     stray = next((v for v in known if str(v) not in number), None)
     if stray is not None:
         raise InputError(f"label {stray!r} is not among class_names {list(names)}; add it, or set the label to None")
-    return np.array([-1 if _is_missing(v) else number[str(v)] for v in values], dtype=np.int64), names
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, float | int | np.number) and (value != value or value == -1))
+    return np.array([-1 if is_unknown(v) else number[str(v)] for v in values], dtype=np.int64), names
 
 
 def _in_order(labels: set[Any]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import pytest
 
 from sharpen.errors import InputError
 from sharpen.revision import PACKAGE, revision, tree_hash
-from sharpen.studies import store
+from sharpen.studies import record_files, store
 from sharpen.studies.store import Store, StoreError
 from sharpen.trial import Record, Trial, to_frame
 
@@ -429,12 +429,12 @@ def test_traces_are_those_of_the_first_run_that_was_traced(tmp_path):
 
 
 def test_of_records_of_one_moment_the_first_file_counts(tmp_path, monkeypatch):
-    class Stopped(store.datetime):
+    class Stopped(record_files.datetime):
         @classmethod
         def now(cls, tz=None):
             return cls(2026, 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr(store, "datetime", Stopped)
+    monkeypatch.setattr(record_files, "datetime", Stopped)
     for name, score in (("b", 0.8), ("a", 0.7)):
         Store(tmp_path / name).add(again(records(2), score))
         path = only_file(tmp_path / name)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
+from sharpen.given import is_unknown
 from sharpen.graph import Graph
 
 
@@ -40,7 +41,7 @@ def encode_labels(values: Any, classes: np.ndarray | None = None) -> tuple[np.nd
     plain = np.empty(len(array), dtype=object)
     plain[:] = [_plain(value) for value in array.tolist()]
     array = plain
-    missing = np.array([_is_missing(value) for value in array], dtype=bool)
+    missing = np.array([is_unknown(value) for value in array], dtype=bool)
     for i in np.flatnonzero(~missing):
         if not isinstance(array[i], str | int | float):
             raise InputError(f"y[{i}] is {array[i]!r}, a {type(array[i]).__name__}; give text or numbers, or None")
@@ -150,16 +151,6 @@ def _masked(data: Any, y: Tensor) -> Tensor:
                 raise InputError("data.train_mask holds several splits; set data.train_mask to one column of it")
             known |= mask.cpu()
     return torch.where(known, y, -1)
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, str):
-        return not value.strip()  # as in tables
-    return (
-        isinstance(value, float | int | np.number) and not isinstance(value, bool) and (value != value or value == -1)
-    )
 
 
 def _plain(value: Any) -> Any:

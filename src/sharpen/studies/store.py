@@ -20,68 +20,40 @@ first one, because it took time and belongs to the trace, but the first scores s
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import re
 import secrets
-import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.revision import revision
 from sharpen.studies.claims import Claim, claim, claims, locked, make_visible
-from sharpen.trial import Record, Trial, id_of
+from sharpen.studies.record_files import (
+    RUN,
+    Content,
+    Problem,
+    key_of,
+    read_file,
+    records_table,
+    run_of,
+    schema_of,
+    traces_table,
+)
+from sharpen.trial import Record, Trial
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
-PROVENANCE = ("versions", "revision", "created", "members")
-_RESULT_TYPES = {
-    "id": str,
-    **dict.fromkeys(("val", "test", "seconds"), float),
-    **dict.fromkeys(("best_epoch", "members"), int),
-    **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created"), str),
-}
-_RUN = ("device", "precision", "best_epoch", "val", "test")
 # A file that changed within this time may still be on its way in from elsewhere.
 SETTLED_SECONDS = 60
 # A temporary file that is older than this has no writer any more: writing one takes a moment.
 _ABANDONED_SECONDS = 3600
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is wrong with a file.
-
-    Args:
-        path: Where it is.
-        reason: What is wrong.
-        usable: Whether what it holds is trusted all the same, and read.
-
-    >>> Problem(Path("records/a.parquet"), "it is cut off").line
-    'Not trusted, because it is cut off: records/a.parquet'
-    """
-
-    path: Path
-    reason: str
-    usable: bool = False
-
-    @property
-    def line(self) -> str:
-        """A line for people."""
-        return f"{'Read in part' if self.usable else 'Not trusted'}, because {self.reason}: {self.path}"
 
 
 class StoreError(InputError):
@@ -109,7 +81,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._seen: dict[Path, tuple[tuple[int, int, int], _Content]] = {}
+        self._seen: dict[Path, tuple[tuple[int, int, int], Content]] = {}
 
     def add(self, records: Sequence[Record], *, keep_traces: bool = False) -> None:
         """Writes the records of one population; those of trials that are recorded already are left out.
@@ -125,10 +97,10 @@ class Store:
             if keep_traces:
                 traced, runs = self.traced_ids(), set(self._runs())
                 untraced = [record for record in records if record.trial.id not in traced]
-                new = [record for record in untraced if (record.trial.id, _run_of(record)) not in runs]
-            self._write("records", new, _records_table)
+                new = [record for record in untraced if (record.trial.id, run_of(record)) not in runs]
+            self._write("records", new, records_table)
             # After the records: a runner that is killed in between leaves records whose traces are missing.
-            self._write("traces", untraced, _traces_table)
+            self._write("traces", untraced, traces_table)
 
     def check_writable(self) -> None:
         """An error if nothing can be kept here; better known before training than after."""
@@ -160,8 +132,8 @@ class Store:
 
     def _runs(self) -> list[tuple[str, str]]:
         """The recorded runs, the first ones first: the id of the trial, and what tells one run of it from another."""
-        rows = self._rows()[["id", *_RUN]].to_dict("records")
-        return [(row["id"], _run_of(row)) for row in rows]
+        rows = self._rows()[["id", *RUN]].to_dict("records")
+        return [(row["id"], run_of(row)) for row in rows]
 
     def _traced_runs(self) -> dict[str, tuple[str, str | None]]:
         """By id, the first of the recorded runs that was traced, and how its traces name it."""
@@ -180,7 +152,7 @@ class Store:
         import pyarrow as pa
 
         tables = self._tables("records")
-        table = pa.concat_tables(tables) if tables else _schema("records").empty_table()
+        table = pa.concat_tables(tables) if tables else schema_of("records").empty_table()
         return table.to_pandas().sort_values("created", kind="stable", ignore_index=True)
 
     def runs(self) -> pd.DataFrame:
@@ -232,7 +204,7 @@ class Store:
     def claim(self, trials: Collection[Trial]) -> Claim | None:
         """Takes trials on for this process; None if another runner has some of them."""
         try:
-            return claim(self.folder / "claims", _key(trial.id for trial in trials), [trial.id for trial in trials])
+            return claim(self.folder / "claims", key_of(trial.id for trial in trials), [trial.id for trial in trials])
         except OSError as error:
             raise StoreError(
                 f"cannot write to the store {self.folder} ({error.strerror}); mend that, or name another with --store"
@@ -300,15 +272,15 @@ class Store:
         found = (self._look(path).table for path in self._files(part))
         return [table for table in found if table is not None]
 
-    def _look(self, path: Path) -> _Content:
+    def _look(self, path: Path) -> Content:
         """What a file holds; read once, as long as it does not change."""
         try:
             found = path.stat()
             stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
             if path not in self._seen or self._seen[path][0] != stamp:
-                self._seen[path] = (stamp, _read(path))
+                self._seen[path] = (stamp, read_file(path))
         except FileNotFoundError:  # set aside by another runner this moment
-            return _Content()
+            return Content()
         except OSError as error:  # which says something about this moment, and nothing about the file
             raise InputError(
                 f"cannot read {path} ({error.strerror}); nothing was moved: mend that, or try again"
@@ -328,7 +300,7 @@ class Store:
             )
         ((dataset, model),) = cells
         cell = re.sub(r"[^\w.-]", "_", f"{dataset}-{model}").lstrip(".")[:100]  # a graph may be called anything
-        key = _key(record.trial.id for record in records)
+        key = key_of(record.trial.id for record in records)
         buffer = pa.BufferOutputStream()
         table = to_table(records)
         # No statistics, no second schema: they would be most of a small file. Checksums, because a record is for long.
@@ -359,152 +331,12 @@ class Store:
             raise
 
 
-def _run_of(record: Any) -> str:
-    """What tells one run of a trial from another, of a record or of a row: where it ran, and what it gave."""
-    values = [record[name] if isinstance(record, dict) else getattr(record, name) for name in _RUN]
-    text = " ".join(f"{value:.12g}" if isinstance(value, float) else str(value) for value in values)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def _age(path: Path) -> float:
     """Seconds since a file last changed."""
     try:
         return time.time() - path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _key(ids: Iterable[str]) -> str:
-    """A short name for a set of trials."""
-    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:16]
-
-
-def _schema(part: str) -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-    if part == "traces":
-        columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
-    else:
-        results = (*RESULTS, *PROVENANCE)
-        columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
-        columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
-    return pa.schema(list(columns.items()))
-
-
-@cache
-def _trial_types() -> dict[str, type]:
-    """The type of every field of a trial, ``None`` aside."""
-    hints = get_type_hints(Trial)
-    return {f.name: next(kind for kind in (get_args(hints[f.name]) or (hints[f.name],))) for f in fields(Trial)}
-
-
-def _records_table(records: Sequence[Record]) -> pa.Table:
-    import pyarrow as pa
-
-    created = datetime.now(UTC).isoformat(timespec="milliseconds")
-    rows = [
-        asdict(record.trial)
-        | {name: getattr(record, name) for name in RESULTS}
-        | {
-            "id": record.trial.id,
-            "versions": json.dumps(record.versions, sort_keys=True),
-            "revision": revision(),
-            "created": created,
-            "members": record.members,
-        }
-        for record in records
-    ]
-    return pa.Table.from_pylist(rows, schema=_schema("records"))
-
-
-def _traces_table(records: Sequence[Record]) -> pa.Table:
-    import pyarrow as pa
-
-    rows = [
-        {"id": record.trial.id, "run": _run_of(record), "name": name, "values": np.asarray(values, dtype=np.float32)}
-        for record in records
-        for name, values in record.traces.items()
-    ]
-    return pa.Table.from_pylist(rows, schema=_schema("traces"))
-
-
-class _Content(NamedTuple):
-    """What a file holds, as far as it is trusted, and what is wrong with it."""
-
-    table: pa.Table | None = None
-    problem: Problem | None = None
-
-
-def _read(path: Path) -> _Content:
-    """The table in a file, or why it is not one of ours; an :class:`OSError` if that cannot be told."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    def bad(reason: str) -> _Content:
-        return _Content(problem=Problem(path, reason))
-
-    part = path.parent.name
-    schema = _schema(part)
-    if path.suffix != ".parquet" or not stat.S_ISREG(path.stat().st_mode):
-        return bad("it is not a Parquet file")
-    content = path.read_bytes()  # all of it, so that what fails from here on is the file's own fault
-    try:
-        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
-        return bad(f"it is cut off or damaged ({str(error).splitlines()[0]})")
-    unknown = [name for name in table.column_names if name not in schema.names]
-    later = {*_trial_types(), "run"}
-    missing = [name for name in schema.names if name not in table.column_names and name not in later]
-    if missing:
-        return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
-    try:
-        table = _completed(table.drop_columns(unknown), schema).cast(schema)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        return bad(f"its values are not those of {part} ({str(error).splitlines()[0]})")
-    ids = set(table["id"].to_pylist())
-    if None in ids or not path.stem.endswith(f"-{_key(ids)}"):
-        return bad("it does not hold the trials that its name says")
-    if part == "records" and (reason := _why_foreign(table, described=not unknown)):
-        return bad(reason)
-    if unknown:
-        reason = f"another version wrote it ({', '.join(unknown[:3])} left out)"
-        return _Content(table, Problem(path, reason, usable=True))
-    return _Content(table)
-
-
-def _why_foreign(table: pa.Table, described: bool) -> str | None:
-    """Why rows are not records as a runner writes them; None if they are.
-
-    Args:
-        table: The rows.
-        described: Whether all of a trial's description is there, so that its id can be told from it.
-    """
-    ids = table["id"].to_pylist()
-    if len(set(ids)) < len(ids):
-        return "it holds a trial twice"
-    if described:
-        rows = table.select(list(_trial_types())).to_pylist()
-        wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
-        if wrong:
-            return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
-    diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
-    for name in ("val", "test"):
-        scores = table[name].to_numpy()
-        # A NaN is not within either: only a run that diverged has none.
-        if not np.all((scores >= 0) & (scores <= 1 + 1e-9) | np.isnan(scores) & diverged):
-            return f"it holds a {name} score that is not from 0 to 1"
-    return None
-
-
-def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the fields that trials have got since it was written; they are None by default, and so no part of ids."""
-    import pyarrow as pa
-
-    for name in schema.names:
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
-    return table.select(schema.names)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,0 +1,194 @@
+"""The files of a store: what their columns are, how records become rows, and what it takes for a file to be trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+
+from sharpen.revision import revision
+from sharpen.trial import Record, Trial, id_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
+PROVENANCE = ("versions", "revision", "created", "members")
+_RESULT_TYPES = {
+    "id": str,
+    **dict.fromkeys(("val", "test", "seconds"), float),
+    **dict.fromkeys(("best_epoch", "members"), int),
+    **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created"), str),
+}
+RUN = ("device", "precision", "best_epoch", "val", "test")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a file.
+
+    Args:
+        path: Where it is.
+        reason: What is wrong.
+        usable: Whether what it holds is trusted all the same, and read.
+
+    >>> Problem(Path("records/a.parquet"), "it is cut off").line
+    'Not trusted, because it is cut off: records/a.parquet'
+    """
+
+    path: Path
+    reason: str
+    usable: bool = False
+
+    @property
+    def line(self) -> str:
+        """A line for people."""
+        return f"{'Read in part' if self.usable else 'Not trusted'}, because {self.reason}: {self.path}"
+
+
+def run_of(record: Any) -> str:
+    """What tells one run of a trial from another, of a record or of a row: where it ran, and what it gave."""
+    values = [record[name] if isinstance(record, dict) else getattr(record, name) for name in RUN]
+    text = " ".join(f"{value:.12g}" if isinstance(value, float) else str(value) for value in values)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def key_of(ids: Iterable[str]) -> str:
+    """A short name for a set of trials."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:16]
+
+
+def schema_of(part: str) -> pa.Schema:
+    import pyarrow as pa
+
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    if part == "traces":
+        columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
+    else:
+        results = (*RESULTS, *PROVENANCE)
+        columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
+        columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
+    return pa.schema(list(columns.items()))
+
+
+@cache
+def _trial_types() -> dict[str, type]:
+    """The type of every field of a trial, ``None`` aside."""
+    hints = get_type_hints(Trial)
+    return {f.name: next(kind for kind in (get_args(hints[f.name]) or (hints[f.name],))) for f in fields(Trial)}
+
+
+def records_table(records: Sequence[Record]) -> pa.Table:
+    import pyarrow as pa
+
+    created = datetime.now(UTC).isoformat(timespec="milliseconds")
+    rows = [
+        asdict(record.trial)
+        | {name: getattr(record, name) for name in RESULTS}
+        | {
+            "id": record.trial.id,
+            "versions": json.dumps(record.versions, sort_keys=True),
+            "revision": revision(),
+            "created": created,
+            "members": record.members,
+        }
+        for record in records
+    ]
+    return pa.Table.from_pylist(rows, schema=schema_of("records"))
+
+
+def traces_table(records: Sequence[Record]) -> pa.Table:
+    import pyarrow as pa
+
+    rows = [
+        {"id": record.trial.id, "run": run_of(record), "name": name, "values": np.asarray(values, dtype=np.float32)}
+        for record in records
+        for name, values in record.traces.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=schema_of("traces"))
+
+
+class Content(NamedTuple):
+    """What a file holds, as far as it is trusted, and what is wrong with it."""
+
+    table: pa.Table | None = None
+    problem: Problem | None = None
+
+
+def read_file(path: Path) -> Content:
+    """The table in a file, or why it is not one of ours; an :class:`OSError` if that cannot be told."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def bad(reason: str) -> Content:
+        return Content(problem=Problem(path, reason))
+
+    part = path.parent.name
+    schema = schema_of(part)
+    if path.suffix != ".parquet" or not stat.S_ISREG(path.stat().st_mode):
+        return bad("it is not a Parquet file")
+    content = path.read_bytes()  # all of it, so that what fails from here on is the file's own fault
+    try:
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        return bad(f"it is cut off or damaged ({str(error).splitlines()[0]})")
+    unknown = [name for name in table.column_names if name not in schema.names]
+    later = {*_trial_types(), "run"}
+    missing = [name for name in schema.names if name not in table.column_names and name not in later]
+    if missing:
+        return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
+    try:
+        table = _completed(table.drop_columns(unknown), schema).cast(schema)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        return bad(f"its values are not those of {part} ({str(error).splitlines()[0]})")
+    ids = set(table["id"].to_pylist())
+    if None in ids or not path.stem.endswith(f"-{key_of(ids)}"):
+        return bad("it does not hold the trials that its name says")
+    if part == "records" and (reason := _why_foreign(table, described=not unknown)):
+        return bad(reason)
+    if unknown:
+        reason = f"another version wrote it ({', '.join(unknown[:3])} left out)"
+        return Content(table, Problem(path, reason, usable=True))
+    return Content(table)
+
+
+def _why_foreign(table: pa.Table, described: bool) -> str | None:
+    """Why rows are not records as a runner writes them; None if they are.
+
+    Args:
+        table: The rows.
+        described: Whether all of a trial's description is there, so that its id can be told from it.
+    """
+    ids = table["id"].to_pylist()
+    if len(set(ids)) < len(ids):
+        return "it holds a trial twice"
+    if described:
+        rows = table.select(list(_trial_types())).to_pylist()
+        wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
+        if wrong:
+            return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
+    diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
+    for name in ("val", "test"):
+        scores = table[name].to_numpy()
+        # A NaN is not within either: only a run that diverged has none.
+        if not np.all((scores >= 0) & (scores <= 1 + 1e-9) | np.isnan(scores) & diverged):
+            return f"it holds a {name} score that is not from 0 to 1"
+    return None
+
+
+def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the fields that trials have got since it was written; they are None by default, and so no part of ids."""
+    import pyarrow as pa
+
+    for name in schema.names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+    return table.select(schema.names)
