@@ -13,6 +13,7 @@ import pytest
 from sharpen.paper import published
 from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.page import Part, study_page
+from sharpen.report.special_tables import lambda_table
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
 from sharpen.report.study_text import agreement, band_sentences, gain_sentence, provenance_sentence
 from sharpen.report.values import number, signed
@@ -199,6 +200,26 @@ def test_the_range_of_lambda_is_the_unbroken_one_from_zero():
     points = tuple(Point(lam, 80 + value, 1.0, 5, value, None, value) for lam, value in medians.items())
     (line,) = band_sentences([Curve("cora", "gcn", "accuracy", points, 5)])
     assert "at least 0 from λ = 0 to λ = 0.5, at 2 of 3 positive λ in all, and largest at λ = 1.5" in line
+    assert "negative" not in line
+
+
+def test_negative_lambda_has_a_sentence_of_its_own():
+    def curve(dataset, lams):
+        return Curve(
+            dataset,
+            "gcn",
+            "accuracy",
+            tuple(Point(lam, 80, 1.0, 5, lam, (lam - 0.1, lam + 0.1), lam) for lam in lams),
+            5,
+        )
+
+    whole = [curve(dataset, (-1.0, -0.5, 0.0, 0.5)) for dataset in ("cora", "citeseer", "pubmed")]
+    partly = [*whole, curve("cs", (0.0, 0.5))]
+    (line,) = band_sentences(partly)
+    assert line.startswith("GCN (4 datasets; 3 below λ = 0): ")
+    assert line.endswith("It is below 0 at 2 of 2 negative λ, lowest at λ = −1 (−1.00).")
+    table = lambda_table(partly, "Effect")
+    assert [value.text for value in table.rows[0][1]] == ["−1.00 [−1.00, −1.00]", "0 up, 3 down of 3"]
 
 
 def test_agreement_with_the_paper_is_counted_in_combined_deviations(told):

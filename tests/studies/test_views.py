@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from sharpen.paper import published
+from sharpen.report.names import band_title
 from sharpen.studies import load_study
 from sharpen.studies.curves import glass_bands, lambda_curves
 from sharpen.studies.dynamics import dynamics
@@ -49,7 +50,8 @@ def test_bands_are_quantiles_over_datasets():
         plain, sharp = (100 * rows.loc[np.isclose(rows["lam"], lam), "test"] for lam in (0.0, 0.5))
         deltas.append((sharp.mean() - plain.mean()) / plain.std())
     assert (band.lower[at], band.median[at], band.upper[at]) == pytest.approx(np.percentile(deltas, [25, 50, 75]))
-    assert band.datasets == 4
+    assert set(band.datasets) == {"cora", "squirrel", "photo", "cs"}
+    assert band.parts == (band,)
 
 
 def test_a_dataset_that_ends_early_ends_the_band():
@@ -58,6 +60,40 @@ def test_a_dataset_that_ends_early_ends_the_band():
     )
     (band,) = glass_bands(lambda_curves(told))
     assert max(band.lams) == pytest.approx(0.95)
+    assert band.stretches == ()  # one dataset is no median
+
+
+def test_lambdas_that_only_some_datasets_have_are_a_stretch_of_those_that_have_all():
+    whole, partly = ["cora", "citeseer", "pubmed"], ["photo", "cs"]
+    told, frame = found(
+        "lambda-curves",
+        datasets=whole + partly,
+        models=["gcn"],
+        # Photo has nothing below 0; CS has a few λ there, which do not make it whole, and a hole above.
+        keep=lambda t: (
+            t.dataset in whole
+            or (t.dataset == "photo" and t.lam >= 0)
+            or (t.dataset == "cs" and t.lam > -0.22 and not 0.48 < t.lam < 0.57)
+        ),
+    )
+    (band,) = glass_bands(lambda_curves(told))
+    assert len(band.datasets) == 5
+    assert band.lams == pytest.approx([lam * 0.05 for lam in range(41) if lam not in (10, 11)])
+    below, hole = band.stretches
+    assert below.lams == pytest.approx(np.arange(-20, 1) * 0.05)
+    assert hole.lams == pytest.approx([0.45, 0.5, 0.55, 0.6])
+    assert set(below.datasets) == set(hole.datasets) == set(whole)
+    deltas = []
+    for dataset in whole:
+        rows = frame[frame["dataset"] == dataset]
+        plain, sharp = (100 * rows.loc[np.isclose(rows["lam"], lam), "test"] for lam in (0.0, -0.5))
+        deltas.append((sharp.mean() - plain.mean()) / plain.std())
+    median, lower, upper, datasets = band.at(-0.5)
+    assert (lower, median, upper) == pytest.approx(np.percentile(deltas, [25, 50, 75]))
+    assert datasets == below.datasets
+    assert band.at(0.0)[3] == band.datasets  # where a stretch joins, the band of all counts
+    assert band.at(0.123) is None
+    assert band_title(band) == "GCN (5 datasets; 3 below λ = 0; 3 between λ = 0.45 and 0.6)"
 
 
 def test_the_gap_is_paired_run_by_run():

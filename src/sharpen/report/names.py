@@ -1,5 +1,12 @@
 """How datasets and models are written for people."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sharpen.studies.curves import Band
+
 DATASET_TITLES = {
     "cora": "Cora",
     "citeseer": "CiteSeer",
@@ -46,6 +53,29 @@ def cell_title(dataset: str, model: str) -> str:
     'Cora GCN'
     """
     return f"{dataset_title(dataset)} {model_title(model)}"
+
+
+def band_title(band: Band) -> str:
+    """A model with the number of datasets its band over λ is made of.
+
+    >>> from sharpen.studies.curves import Band
+    >>> ends = ((0.0, 0.5),) * 4
+    >>> band_title(Band("gcn", *ends, ("cora", "photo", "cs", "physics")))
+    'GCN (4 datasets)'
+    >>> few = Band("gcn", *((-0.5, 0.0),) * 4, ("cora", "photo", "cs"))
+    >>> band_title(Band("gcn", *ends, ("cora", "photo", "cs", "physics"), (few,)))
+    'GCN (4 datasets; 3 below λ = 0)'
+    """
+    counts = [f"{len(band.datasets)} {plural('dataset', len(band.datasets))}"]
+    for stretch in band.stretches:
+        if stretch.lams[0] < band.lams[0]:
+            where = f"below λ = {band.lams[0]:g}"
+        elif stretch.lams[-1] > band.lams[-1]:
+            where = f"above λ = {band.lams[-1]:g}"
+        else:
+            where = f"between λ = {stretch.lams[0]:g} and {stretch.lams[-1]:g}"
+        counts.append(f"{len(stretch.datasets)} {where}")
+    return f"{model_title(band.model)} ({'; '.join(counts).replace('-', '−')})"
 
 
 def plural(word: str, count: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sharpen.paper import retuned
-from sharpen.report.names import dataset_title, model_title
+from sharpen.report.names import band_title, dataset_title, model_title
 from sharpen.report.tables import Column, Place, Table
 from sharpen.report.values import Gain, Number, Quoted, Ranked, Reason, Score, Text, Value, number
 from sharpen.studies.curves import Curve, glass_bands
@@ -36,12 +36,12 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     for lam in TOLD_LAMS:
         places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
         for model, band in bands.items():
-            at = [i for i, value in enumerate(band.lams) if abs(value - lam) < 1e-9]
-            if not at:
+            at = band.at(lam)
+            if at is None:
                 places.append(Reason("not run for every dataset"))
                 continue
-            median, lower, upper = (values[at[0]] for values in (band.median, band.lower, band.upper))
-            points = [curve.at(lam) for curve in curves if curve.model == model]
+            median, lower, upper, datasets = at
+            points = [curve.at(lam) for curve in curves if curve.model == model and curve.dataset in datasets]
             intervals = [point.interval for point in points if point is not None and point.interval is not None]
             gains, losses = sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
             places.append(
@@ -56,7 +56,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
         title=title,
         columns=(
             Column("lam", "λ", "right"),
-            *(Column(m, f"{model_title(m)} ({b.datasets} datasets)", "center") for m, b in bands.items()),
+            *(Column(m, band_title(b), "center") for m, b in bands.items()),
         ),
         rows=tuple(rows),
         notes=(

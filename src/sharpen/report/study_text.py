@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sharpen.report.missing import kind
-from sharpen.report.names import cell_title, model_title, plural
+from sharpen.report.names import band_title, cell_title, plural
 from sharpen.report.study_tables import minus
 from sharpen.report.tally import tally
 from sharpen.report.values import number, signed
 from sharpen.studies.cost import duration
-from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.curves import Band, Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
 
@@ -123,11 +123,23 @@ def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[
         good = sum(fine for _, fine in positive)
         reach = f"from λ = 0 to λ = {unbroken[-1]:g}, at" if unbroken else "at no λ next to 0, at"
         lines.append(
-            f"{model_title(band.model)} ({band.datasets} {plural('dataset', band.datasets)}): the median Δ is at least 0 {reach} "
+            f"{band_title(band)}: the median Δ is at least 0 {reach} "
             f"{good} of {len(positive)} positive λ in all, and largest at λ = {band.lams[int(np.argmax(band.median))]:g} "
-            f"({signed(max(band.median))})."
+            f"({signed(max(band.median))}).{_below_zero(band)}"
         )
     return [f"{missing}. {lines[0]}", *lines[1:]] if missing and lines else lines
+
+
+def _below_zero(band: Band) -> str:
+    """What the band says of negative λ, if it has any."""
+    medians = {lam: m for part in band.parts for lam, m in zip(part.lams, part.median, strict=True) if lam < 0}
+    if not medians:
+        return ""
+    lowest = min(medians, key=medians.__getitem__)
+    return (
+        f" It is below 0 at {sum(median < 0 for median in medians.values())} of {len(medians)} negative λ, "
+        f"lowest at λ = {lowest:g} ({signed(medians[lowest])}).".replace("-", "−")
+    )
 
 
 def agreement(

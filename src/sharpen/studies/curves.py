@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,15 +51,21 @@ class Curve:
         return next((point for point in self.points if abs(point.lam - lam) < 1e-9), None)
 
 
+# A median over fewer datasets is the value of one of them.
+_FEWEST_OF_A_STRETCH = 3
+
+
 @dataclass(frozen=True)
 class Band:
     """Glass's Δ of one model over λ: median and quartiles over datasets.
 
     Args:
         model: which.
-        lams: where there is a value for every dataset that has any.
+        lams: where every one of the datasets has a value.
         median, lower, upper: of Glass's Δ.
-        datasets: how many there are.
+        datasets: over which.
+        stretches: of λ that only some of the datasets have, a band of those that have all; each begins or ends at a λ
+            that all have, so that one sees where it joins.
     """
 
     model: str
@@ -67,7 +73,21 @@ class Band:
     median: tuple[float, ...]
     lower: tuple[float, ...]
     upper: tuple[float, ...]
-    datasets: int
+    datasets: tuple[str, ...]
+    stretches: tuple[Band, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Band, ...]:
+        """The band itself, then its stretches."""
+        return self, *self.stretches
+
+    def at(self, lam: float) -> tuple[float, float, float, tuple[str, ...]] | None:
+        """Median, lower and upper quartile at one λ, and the datasets they are over, if there are any."""
+        for band in self.parts:
+            for index, value in enumerate(band.lams):
+                if abs(value - lam) < 1e-9:
+                    return band.median[index], band.lower[index], band.upper[index], band.datasets
+        return None
 
 
 def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
@@ -105,7 +125,8 @@ def on_lambda_curve(cell: CellOutcome, name: str, study: Study) -> bool:
 def glass_bands(curves: Sequence[Curve]) -> list[Band]:
     """Median and quartiles over datasets, one band per model, in the order of the curves.
 
-    A λ counts only where every dataset of the model has it, so that a line does not jump because a dataset drops out.
+    A λ counts only where every dataset of the model has it, so that a line does not jump because a dataset drops out. What
+    lies beyond, for the datasets whose curves are complete, is in ``stretches``.
 
     >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0)]
     >>> glass_bands([Curve("cora", "gcn", "accuracy", tuple(points), 5)])[0].median
@@ -116,14 +137,41 @@ def glass_bands(curves: Sequence[Curve]) -> list[Band]:
         own = [curve for curve in curves if curve.model == model and curve.zero.sd]
         if not own:
             continue
-        values = [{point.lam: point.glass for point in curve.points if point.glass is not None} for curve in own]
-        lams = tuple(sorted(set.intersection(*map(set, values))))
-        if not lams:
+        values = {curve.dataset: {p.lam: p.glass for p in curve.points if p.glass is not None} for curve in own}
+        shared = set.intersection(*map(set, values.values()))
+        if not shared:
             continue
-        table = np.array([[value[lam] for lam in lams] for value in values])
-        lower, median, upper = (tuple(row.tolist()) for row in np.quantile(table, (0.25, 0.5, 0.75), axis=0))
-        bands.append(Band(model, lams, median, lower, upper, len(own)))
+        every = sorted(set.union(*map(set, values.values())))
+        whole = {dataset: value for dataset, value in values.items() if len(value) == len(every)}
+        stretches = _stretches(every, shared) if len(whole) >= _FEWEST_OF_A_STRETCH else []
+        bands.append(
+            replace(
+                _band(model, sorted(shared), values),
+                stretches=tuple(_band(model, lams, whole) for lams in stretches),
+            )
+        )
     return bands
+
+
+def _band(model: str, lams: Sequence[float], values: Mapping[str, Mapping[float, float]]) -> Band:
+    table = np.array([[value[lam] for lam in lams] for value in values.values()])
+    lower, median, upper = (tuple(row.tolist()) for row in np.quantile(table, (0.25, 0.5, 0.75), axis=0))
+    return Band(model, tuple(lams), median, lower, upper, tuple(values))
+
+
+def _stretches(every: Sequence[float], shared: Container[float]) -> list[list[float]]:
+    """Neighbouring λ that are not shared, each run of them with the shared ones at its ends."""
+    found: list[list[float]] = []
+    for index, lam in enumerate(every):
+        if lam in shared:
+            continue
+        if index and every[index - 1] not in shared:
+            found[-1].append(lam)
+        else:
+            found.append([*every[max(index - 1, 0) : index], lam])
+        if index + 1 < len(every) and every[index + 1] in shared:
+            found[-1].append(every[index + 1])
+    return found
 
 
 def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:

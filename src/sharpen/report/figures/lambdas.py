@@ -18,7 +18,7 @@ from sharpen.report.figures.style import (
     styled,
     zero_line,
 )
-from sharpen.report.names import METRIC_TITLES, dataset_title, model_title, plural
+from sharpen.report.names import METRIC_TITLES, band_title, dataset_title, model_title
 from sharpen.studies.curves import Curve, glass_bands
 
 if TYPE_CHECKING:
@@ -134,18 +134,22 @@ def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
         own = colour(band.model, index)
         zero_line(axes)
         axes.axvline(0, color="#333333", linewidth=0.9)
-        axes.fill_between(band.lams, band.lower, band.upper, color=own, alpha=0.22, linewidth=0)
-        for ends in (band.lower, band.upper):
-            axes.plot(band.lams, ends, color=own, alpha=0.5, linewidth=0.6)
-        axes.plot(band.lams, band.median, color=own, linewidth=1.8)
-        axes.set_title(f"{model_title(band.model)} ({band.datasets} {plural('dataset', band.datasets)})", loc="left")
+        for part in band.parts:
+            axes.fill_between(
+                part.lams, part.lower, part.upper, color=own, alpha=0.22 if part is band else 0.1, linewidth=0
+            )
+            for ends in (part.lower, part.upper):
+                axes.plot(part.lams, ends, color=own, alpha=0.5, linewidth=0.6)
+            axes.plot(part.lams, part.median, color=own, linewidth=1.8 if part is band else 1.2)
+        axes.set_title(band_title(band), loc="left")
         axes.margins(x=0.01)
     for axes in grid.ravel()[len(bands) :]:
         axes.set_axis_off()
     # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
     first = grid[0, 0]
     first.set_yscale("symlog", linthresh=2)
-    quartiles = np.concatenate([values for band in bands for values in (band.lower, band.upper)])
+    parts = [part for band in bands for part in band.parts]
+    quartiles = np.concatenate([values for part in parts for values in (part.lower, part.upper)])
     _symlog_ticks(first, min(quartiles.min(), -1), max(quartiles.max(), 1))
     for axes in grid[-1]:
         axes.set_xlabel("λ")
@@ -153,7 +157,8 @@ def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
         axes.set_ylabel("Glass's Δ of the test score")
     caption(
         figure,
-        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile. "
+        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile"
+        f"{'; thin and pale: of the datasets that have these λ' if any(band.stretches for band in bands) else ''}. "
         f"Linear up to ±2, then logarithmic.{_lacking(missing)}",
     )
     return figure
