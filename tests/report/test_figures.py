@@ -206,6 +206,18 @@ def test_lambdas_that_were_not_run_are_named_below():
         assert words_below(figure).endswith("Missing: λ = 2 not run yet.")
 
 
+def test_datasets_with_every_lambda_are_a_dashed_line_of_their_own():
+    def curve(dataset: str, *lams: float) -> Curve:
+        return Curve(dataset, "gcn", "accuracy", tuple(Point(lam, 80, 1.0, 5, lam, None, lam) for lam in lams), 5)
+
+    whole = [curve(name, -1.0, -0.5, 0.0, 0.5) for name in ("cora", "citeseer", "pubmed")]
+    figure = glass_figure([*whole, curve("cs", 0.0, 0.5)])
+    (dashed,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert list(dashed.get_xdata()) == [-1, -0.5, 0, 0.5]
+    assert "Dashed and pale: the datasets with every λ, 3 (GCN)." in words_below(figure)
+    assert "Dashed" not in words_below(glass_figure(whole))
+
+
 def test_one_run_that_collapses_does_not_move_the_line():
     fine, collapsed = np.full((4, 9), 0.1), np.full((1, 9), 0.9)
     runs = Trajectories("baseline", np.concatenate([fine, collapsed]), np.full((5, 9), 0.2))

@@ -16,6 +16,7 @@ from sharpen.report.page import Part, study_page
 from sharpen.report.special_tables import lambda_table
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
 from sharpen.report.study_text import agreement, band_sentences, gain_sentence, provenance_sentence
+from sharpen.report.tables import to_csv
 from sharpen.report.values import number, signed
 from sharpen.studies import load_study
 from sharpen.studies.curves import Curve, Point, lambda_curves
@@ -203,23 +204,40 @@ def test_the_range_of_lambda_is_the_unbroken_one_from_zero():
     assert "negative" not in line
 
 
-def test_negative_lambda_has_a_sentence_of_its_own():
-    def curve(dataset, lams):
-        return Curve(
-            dataset,
-            "gcn",
-            "accuracy",
-            tuple(Point(lam, 80, 1.0, 5, lam, (lam - 0.1, lam + 0.1), lam) for lam in lams),
-            5,
-        )
+@pytest.fixture
+def partly() -> list[Curve]:
+    """Three datasets with negative λ, where the score falls with λ, and one without."""
+
+    def curve(dataset: str, lams: tuple[float, ...]) -> Curve:
+        points = (Point(lam, 80, 1.0, 5, lam, (lam - 0.1, lam + 0.1), lam) for lam in lams)
+        return Curve(dataset, "gcn", "accuracy", tuple(points), 5)
 
     whole = [curve(dataset, (-1.0, -0.5, 0.0, 0.5)) for dataset in ("cora", "citeseer", "pubmed")]
-    partly = [*whole, curve("cs", (0.0, 0.5))]
+    return [*whole, curve("cs", (0.0, 0.5))]
+
+
+def test_negative_lambda_is_told_of_the_datasets_that_have_it(partly):
     (line,) = band_sentences(partly)
-    assert line.startswith("GCN (4 datasets; 3 below λ = 0): ")
-    assert line.endswith("It is below 0 at 2 of 2 negative λ, lowest at λ = −1 (−1.00).")
+    assert line.startswith("GCN (4 datasets): ")
+    negative = "below 0 at 2 of 2 negative λ, and largest there at λ = −0.5 (−0.50)."
+    assert line.endswith(f"Over the 3 datasets with every λ it is {negative}")
+    (line,) = band_sentences(partly[:3])
+    assert line.startswith("GCN (3 datasets): ")
+    assert line.endswith(f"It is {negative}")
+
+
+def test_the_table_over_lambda_keeps_datasets_apart(partly):
     table = lambda_table(partly, "Effect")
-    assert [value.text for value in table.rows[0][1]] == ["−1.00 [−1.00, −1.00]", "0 up, 3 down of 3"]
+    assert [column.title for column in table.columns] == ["λ", "GCN (4 datasets)", "GCN, the 3 datasets with every λ"]
+    rows = list(csv.DictReader(io.StringIO(to_csv(table))))
+    assert [row["lam"] for row in rows] == ["-1", "-0.5", "0.5"]
+    assert (rows[0]["gcn_reason"], rows[0]["gcn_median"]) == ("not run for all of them", "")
+    assert [rows[0][f"gcn_whole_{name}"] for name in ("median", "lower", "upper", "up", "down", "of")] == [
+        "-1", "-1", "-1", "0", "3", "3",
+    ]  # fmt: skip
+    assert [rows[2][f"{name}_of"] for name in ("gcn", "gcn_whole")] == ["4", "3"]
+    (plain,) = {len(row) for row in lambda_table(partly[:3], "Effect").rows}
+    assert plain == 2
 
 
 def test_agreement_with_the_paper_is_counted_in_combined_deviations(told):

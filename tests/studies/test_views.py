@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from sharpen.paper import published
-from sharpen.report.names import band_title
 from sharpen.studies import load_study
-from sharpen.studies.curves import glass_bands, lambda_curves
+from sharpen.studies.curves import Curve, Point, glass_bands, lambda_curves
 from sharpen.studies.dynamics import dynamics
 from sharpen.studies.outcome import Outcome, outcome
 from sharpen.studies.ranking import rankings
@@ -51,7 +50,7 @@ def test_bands_are_quantiles_over_datasets():
         deltas.append((sharp.mean() - plain.mean()) / plain.std())
     assert (band.lower[at], band.median[at], band.upper[at]) == pytest.approx(np.percentile(deltas, [25, 50, 75]))
     assert set(band.datasets) == {"cora", "squirrel", "photo", "cs"}
-    assert band.parts == (band,)
+    assert band.whole is None
 
 
 def test_a_dataset_that_ends_early_ends_the_band():
@@ -60,14 +59,14 @@ def test_a_dataset_that_ends_early_ends_the_band():
     )
     (band,) = glass_bands(lambda_curves(told))
     assert max(band.lams) == pytest.approx(0.95)
-    assert band.stretches == ()  # one dataset is no median
+    assert band.whole is None  # one dataset is no median
 
 
-def test_lambdas_that_only_some_datasets_have_are_a_stretch_of_those_that_have_all():
-    whole, partly = ["cora", "citeseer", "pubmed"], ["photo", "cs"]
+def test_lambdas_that_some_datasets_lack_are_told_over_those_that_have_all():
+    whole = ["cora", "citeseer", "pubmed"]
     told, frame = found(
         "lambda-curves",
-        datasets=whole + partly,
+        datasets=[*whole, "photo", "cs"],
         models=["gcn"],
         # Photo has nothing below 0; CS has a few λ there, which do not make it whole, and a hole above.
         keep=lambda t: (
@@ -79,21 +78,42 @@ def test_lambdas_that_only_some_datasets_have_are_a_stretch_of_those_that_have_a
     (band,) = glass_bands(lambda_curves(told))
     assert len(band.datasets) == 5
     assert band.lams == pytest.approx([lam * 0.05 for lam in range(41) if lam not in (10, 11)])
-    below, hole = band.stretches
-    assert below.lams == pytest.approx(np.arange(-20, 1) * 0.05)
-    assert hole.lams == pytest.approx([0.45, 0.5, 0.55, 0.6])
-    assert set(below.datasets) == set(hole.datasets) == set(whole)
-    deltas = []
-    for dataset in whole:
-        rows = frame[frame["dataset"] == dataset]
-        plain, sharp = (100 * rows.loc[np.isclose(rows["lam"], lam), "test"] for lam in (0.0, -0.5))
-        deltas.append((sharp.mean() - plain.mean()) / plain.std())
-    median, lower, upper, datasets = band.at(-0.5)
-    assert (lower, median, upper) == pytest.approx(np.percentile(deltas, [25, 50, 75]))
-    assert datasets == below.datasets
-    assert band.at(0.0)[3] == band.datasets  # where a stretch joins, the band of all counts
-    assert band.at(0.123) is None
-    assert band_title(band) == "GCN (5 datasets; 3 below λ = 0; 3 between λ = 0.45 and 0.6)"
+    assert set(band.whole.datasets) == set(whole)
+    assert band.whole.lams == pytest.approx(np.arange(-20, 41) * 0.05)
+    for lam in (-0.5, 1.5):
+        deltas = []
+        for dataset in whole:
+            rows = frame[frame["dataset"] == dataset]
+            plain, sharp = (100 * rows.loc[np.isclose(rows["lam"], at), "test"] for at in (0.0, lam))
+            deltas.append((sharp.mean() - plain.mean()) / plain.std())
+        at = band.whole.index(lam)
+        found_here = (band.whole.lower[at], band.whole.median[at], band.whole.upper[at])
+        assert found_here == pytest.approx(np.percentile(deltas, [25, 50, 75]))
+    assert (band.index(-0.5), band.index(0.5), band.index(0.123)) == (None, None, None)
+
+
+def curve(dataset: str, *lams: float) -> Curve:
+    return Curve(dataset, "gcn", "accuracy", tuple(Point(lam, 80, 1.0, 5, lam, None, lam) for lam in lams), 5)
+
+
+def test_a_lambda_that_one_dataset_has_on_top_takes_nothing_away():
+    usual = [curve(name, -0.5, 0.0, 0.5) for name in ("cora", "citeseer", "pubmed")]
+    (band,) = glass_bands([*usual, curve("photo", 0.0, 0.5), curve("cs", -0.5, 0.0, 0.5, 3.0)])
+    assert band.lams == (0.0, 0.5)
+    assert band.whole.lams == (-0.5, 0.0, 0.5)
+    assert band.whole.datasets == ("cora", "citeseer", "pubmed", "cs")
+
+
+@pytest.mark.parametrize("whole", [2, 3])
+def test_two_datasets_are_no_median(whole):
+    names = ["cora", "citeseer", "pubmed", "photo"]
+    (band,) = glass_bands([curve(n, *((-0.5,) if i < whole else ()), 0.0, 0.5) for i, n in enumerate(names)])
+    assert (band.whole is not None) == (whole == 3)
+
+
+def test_one_lambda_written_in_two_ways_is_one():
+    (band,) = glass_bands([curve("cora", 0.0, 0.1 * 3), curve("photo", 0.0, 0.3)])
+    assert band.lams == (0.0, 0.3)
 
 
 def test_the_gap_is_paired_run_by_run():

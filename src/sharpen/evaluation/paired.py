@@ -159,7 +159,7 @@ def paired_difference(
             f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
         )
     d = _rounded_differences(a, b)
-    n = d.size
+    n, mean = d.size, _without_rounding(float(d.mean()), a, b)
     spread = n > 1 and bool(np.ptp(d) > 0)
     error = float(d.std(ddof=1) / np.sqrt(n)) if spread else None
     note = None
@@ -188,11 +188,11 @@ def paired_difference(
         mean_b=float(b.mean()),
         sd_a=_sd(a),
         sd_b=_sd(b),
-        difference=float(d.mean()),
+        difference=mean,
         standard_error=error,
-        t_interval=None if error is None else _t_interval(float(d.mean()), error, n - 1, level),
+        t_interval=None if error is None else _t_interval(mean, error, n - 1, level),
         bootstrap_interval=bootstrap_interval,
-        t_p=None if error is None else _t_p(float(d.mean()), error, n - 1),
+        t_p=None if error is None else _t_p(mean, error, n - 1),
         wilcoxon_p=_signed_rank_p(d[d != 0]) if n > 1 and d.any() else None,
         wins=int((d > 0).sum()),
         ties=int((d == 0).sum()),
@@ -345,7 +345,8 @@ def glass_delta(treatment: ArrayLike, control: ArrayLike) -> float:
     """
     treatment, control = _scores(treatment, "treatment"), _scores(control, "control")
     sd = _sd(control)
-    return float((treatment.mean() - control.mean()) / sd) if sd else float("nan")
+    gain = _without_rounding(float(treatment.mean() - control.mean()), treatment, control)
+    return gain / sd if sd else float("nan")
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -428,6 +429,11 @@ def _rounded_differences(a: Floats, b: Floats) -> Floats:
     """a - b with the last digits, which are rounding errors of a and b, removed."""
     largest = max(np.abs(a).max(), np.abs(b).max())
     return a - b if largest == 0 else np.round(a - b, 12 - math.ceil(math.log10(largest)))
+
+
+def _without_rounding(difference: float, a: Floats, b: Floats) -> float:
+    """A difference of means, or 0 where only rounding errors of a and b are left: its sign is counted."""
+    return 0.0 if abs(difference) < 1e-12 * max(np.abs(a).max(), np.abs(b).max()) else difference
 
 
 def _sd(scores: Floats) -> float | None:

@@ -251,31 +251,29 @@ def ranks(study: Study, main: Outcome) -> str:
         Column("plain", "our best without sharpening", "right"),
         Column("sharp", "our best with λ by validation", "right"),
         Column("first", "best published", "right"),
-        Column("of", "methods with a score", "right"),
+        Column("of", "other methods", "right"),
     )
     rows: list[tuple[Place, ...]] = []
     for ranking in rankings(study, main):
-        scored = [entry for entry in ranking.entries if entry.mean is not None and entry.rank is not None]
+        scored = [entry for entry in ranking.entries if entry.mean is not None]
         kinds = [
             next((e for e in scored if e.ours and e.method.endswith("+TS") is sharp), None) for sharp in (False, True)
         ]
-        other = next((e for e in scored if not e.ours), None)
+        others = [e for e in scored if not e.ours]
         if not any(kinds):
             continue
         rows.append(
             (
                 dataset_title(ranking.dataset),
-                *(Reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, rank {e.rank}" for e in kinds),
-                None if other is None else f"{other.method} {other.mean:.2f}, rank {other.rank}",
-                str(len(scored)),
+                *(Reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, {ranking.place(e)[0]}." for e in kinds),
+                f"{others[0].method} {others[0].mean:.2f}" if others else None,
+                str(len(others)),
             )
         )
     if not rows:
         return "Not run yet."
-    notes = (
-        "Ours are those that have all their runs: what is not run yet has no rank, and can still move the others.",
-    )
-    return to_markdown(Table("Ranks by mean score; other methods as published", columns, tuple(rows), notes))
+    notes = ("After ours: its place among the other methods alone; our own entries do not count against each other.",)
+    return to_markdown(Table("Places by mean score; other methods as published", columns, tuple(rows), notes))
 
 
 def cost(found: Found, total: Sequence[Cost]) -> str:

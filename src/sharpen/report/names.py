@@ -1,12 +1,5 @@
 """How datasets and models are written for people."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sharpen.studies.curves import Band
-
 DATASET_TITLES = {
     "cora": "Cora",
     "citeseer": "CiteSeer",
@@ -55,27 +48,22 @@ def cell_title(dataset: str, model: str) -> str:
     return f"{dataset_title(dataset)} {model_title(model)}"
 
 
-def band_title(band: Band) -> str:
-    """A model with the number of datasets its band over λ is made of.
+def counted_model(name: str, datasets: int) -> str:
+    """A model with the number of datasets that something is told of.
 
-    >>> from sharpen.studies.curves import Band
-    >>> ends = ((0.0, 0.5),) * 4
-    >>> band_title(Band("gcn", *ends, ("cora", "photo", "cs", "physics")))
-    'GCN (4 datasets)'
-    >>> few = Band("gcn", *((-0.5, 0.0),) * 4, ("cora", "photo", "cs"))
-    >>> band_title(Band("gcn", *ends, ("cora", "photo", "cs", "physics"), (few,)))
-    'GCN (4 datasets; 3 below λ = 0)'
+    >>> counted_model("gcn", 10), counted_model("gcn", 1)
+    ('GCN (10 datasets)', 'GCN (1 dataset)')
     """
-    counts = [f"{len(band.datasets)} {plural('dataset', len(band.datasets))}"]
-    for stretch in band.stretches:
-        if stretch.lams[0] < band.lams[0]:
-            where = f"below λ = {band.lams[0]:g}"
-        elif stretch.lams[-1] > band.lams[-1]:
-            where = f"above λ = {band.lams[-1]:g}"
-        else:
-            where = f"between λ = {stretch.lams[0]:g} and {stretch.lams[-1]:g}"
-        counts.append(f"{len(stretch.datasets)} {where}")
-    return f"{model_title(band.model)} ({'; '.join(counts).replace('-', '−')})"
+    return f"{model_title(name)} ({datasets} {plural('dataset', datasets)})"
+
+
+def with_every_lambda(datasets: int) -> str:
+    """The datasets whose curves over λ are complete, where those of others are not.
+
+    >>> with_every_lambda(6)
+    'the 6 datasets with every λ'
+    """
+    return f"the {datasets} datasets with every λ"
 
 
 def plural(word: str, count: int) -> str:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from sharpen.paper import retuned
-from sharpen.report.names import band_title, dataset_title, model_title
+from sharpen.report.names import counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.tables import Column, Place, Table
-from sharpen.report.values import Gain, Number, Quoted, Ranked, Reason, Score, Text, Value, number
-from sharpen.studies.curves import Curve, glass_bands
+from sharpen.report.values import Gain, Number, Quartiles, Quoted, Ranked, Reason, Score, Text, UpDown, Value, number
+from sharpen.studies.curves import Band, Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import NOT_RUN, Outcome, same_but
 from sharpen.studies.ranking import Entry, Ranking, rankings
@@ -28,36 +28,40 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     >>> from sharpen.studies.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
     >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
-    >>> [value.text for value in table.rows[-1][1]]
+    >>> [value.line().text for value in table.rows[-1][1]]
     ['+2.00 [+2.00, +2.00]', '1 up, 0 down of 1']
     """
-    bands = {band.model: band for band in glass_bands(curves)}
+    own: dict[tuple[str, str], Band] = {}  # the key and the title of a column
+    for band in glass_bands(curves):
+        own[band.model, counted_model(band.model, len(band.datasets))] = band
+        if band.whole is not None:
+            own[f"{band.model}_whole", f"{model_title(band.model)}, {with_every_lambda(len(band.whole.datasets))}"] = (
+                band.whole
+            )
+    by_cell = {(curve.model, curve.dataset): curve for curve in curves}
     rows: list[tuple[Place, ...]] = []
     for lam in TOLD_LAMS:
         places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
-        for model, band in bands.items():
-            at = band.at(lam)
+        for band in own.values():
+            at = band.index(lam)
             if at is None:
-                places.append(Reason("not run for every dataset"))
+                places.append(Reason("not run for all of them"))
                 continue
-            median, lower, upper, datasets = at
-            points = [curve.at(lam) for curve in curves if curve.model == model and curve.dataset in datasets]
-            intervals = [point.interval for point in points if point is not None and point.interval is not None]
-            gains, losses = sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals)
+            found = [by_cell[band.model, dataset].at(lam) for dataset in band.datasets]
+            intervals = [point.interval for point in found if point is not None and point.interval is not None]
             places.append(
                 (
-                    Text(Gain(median, (lower, upper), tell_n=False).line().text),
-                    Text(f"{gains} up, {losses} down of {len(intervals)}", muted=True),
+                    Quartiles(band.median[at], band.lower[at], band.upper[at]),
+                    UpDown(
+                        sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals), len(intervals)
+                    ),
                 )
             )
         if not all(isinstance(place, Reason) for place in places[1:]):
             rows.append(tuple(places))
     return Table(
         title=title,
-        columns=(
-            Column("lam", "λ", "right"),
-            *(Column(m, band_title(b), "center") for m, b in bands.items()),
-        ),
+        columns=(Column("lam", "λ", "right"), *(Column(key, name, "center") for key, name in own)),
         rows=tuple(rows),
         notes=(
             "Glass's Δ over datasets: median [first quartile, third quartile]. Below it: in how many cells the 95 % t "

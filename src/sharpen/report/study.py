@@ -373,7 +373,7 @@ def _rank_sentences(found: Sequence[Ranking]) -> list[str]:
     """The place of our best entry on every dataset."""
     best = [(ranking, ranking.best_of_ours) for ranking in found]
     places = [
-        f"{dataset_title(ranking.dataset)} {entry.rank} of {sum(e.rank is not None for e in ranking.entries)} ({entry.method})"
+        f"{dataset_title(ranking.dataset)} {' of '.join(map(str, ranking.place(entry)))} ({entry.method})"
         for ranking, entry in best
         if entry is not None
     ]
@@ -381,7 +381,7 @@ def _rank_sentences(found: Sequence[Ranking]) -> list[str]:
         return ["No score of ours is there to rank yet."]
     ours = [entry for ranking, entry_ in best if entry_ is not None for entry in ranking.entries if entry.ours]
     scored = sum(entry.rank is not None for entry in ours)
-    lines = [f"Our best entry ranks: {', '.join(places)}."]
+    lines = [f"Our best entry among other people's methods: {', '.join(places)}."]
     if scored < len(ours):
         lines.append(
             f"On these datasets {len(ours) - scored} of our {len(ours)} entries have no score yet and no rank."

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sharpen.report.missing import kind
-from sharpen.report.names import band_title, cell_title, plural
+from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
 from sharpen.report.study_tables import minus
 from sharpen.report.tally import tally
 from sharpen.report.values import number, signed
@@ -122,24 +122,29 @@ def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[
         unbroken = [lam for lam, _ in itertools.takewhile(lambda point: point[1], positive)]
         good = sum(fine for _, fine in positive)
         reach = f"from λ = 0 to λ = {unbroken[-1]:g}, at" if unbroken else "at no λ next to 0, at"
+        best = int(np.argmax(band.median))
         lines.append(
-            f"{band_title(band)}: the median Δ is at least 0 {reach} "
-            f"{good} of {len(positive)} positive λ in all, and largest at λ = {band.lams[int(np.argmax(band.median))]:g} "
-            f"({signed(max(band.median))}).{_below_zero(band)}"
+            f"{counted_model(band.model, len(band.datasets))}: the median Δ is at least 0 {reach} "
+            f"{good} of {len(positive)} positive λ in all, and largest at λ = {_lambda(band.lams[best])} "
+            f"({signed(band.median[best])}).{_negative(band)}"
         )
     return [f"{missing}. {lines[0]}", *lines[1:]] if missing and lines else lines
 
 
-def _below_zero(band: Band) -> str:
-    """What the band says of negative λ, if it has any."""
-    medians = {lam: m for part in band.parts for lam, m in zip(part.lams, part.median, strict=True) if lam < 0}
+def _negative(band: Band) -> str:
+    """What the median says of negative λ, over all datasets or over those that have them."""
+    told = band if min(band.lams) < 0 or band.whole is None else band.whole
+    medians = [(median, lam) for lam, median in zip(told.lams, told.median, strict=True) if lam < 0]
     if not medians:
         return ""
-    lowest = min(medians, key=medians.__getitem__)
-    return (
-        f" It is below 0 at {sum(median < 0 for median in medians.values())} of {len(medians)} negative λ, "
-        f"lowest at λ = {lowest:g} ({signed(medians[lowest])}).".replace("-", "−")
-    )
+    best, at = max(medians)
+    below = sum(median < 0 for median, _ in medians)
+    where = "It is" if told is band else f"Over {with_every_lambda(len(told.datasets))} it is"
+    return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {_lambda(at)} ({signed(best)})."
+
+
+def _lambda(lam: float) -> str:
+    return f"{lam:g}".replace("-", "−")
 
 
 def agreement(

@@ -103,6 +103,44 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Quartiles:
+    """Median and quartiles of differences; no interval of a mean, and never bold.
+
+    >>> Quartiles(0.5, -0.25, 1).line()
+    Line(text='+0.50 [−0.25, +1.00]', bold=False, muted=False)
+    """
+
+    median: float
+    lower: float
+    upper: float
+
+    def line(self) -> Line:
+        return Line(f"{signed(self.median)} [{signed(self.lower)}, {signed(self.upper)}]")
+
+    def fields(self) -> Mapping[str, object]:
+        return {"median": self.median, "lower": self.lower, "upper": self.upper}
+
+
+@dataclass(frozen=True)
+class UpDown:
+    """In how many of some cells an interval lies above zero, in how many below.
+
+    >>> UpDown(2, 1, 10).line().text
+    '2 up, 1 down of 10'
+    """
+
+    up: int
+    down: int
+    of: int
+
+    def line(self) -> Line:
+        return Line(f"{self.up} up, {self.down} down of {self.of}", muted=True)
+
+    def fields(self) -> Mapping[str, object]:
+        return {"up": self.up, "down": self.down, "of": self.of}
+
+
+@dataclass(frozen=True)
 class Interval:
     """Two ends of a difference, in points.
 

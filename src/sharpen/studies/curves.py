@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,8 +52,8 @@ class Curve:
         return next((point for point in self.points if abs(point.lam - lam) < 1e-9), None)
 
 
-# A median over fewer datasets is the value of one of them.
-_FEWEST_OF_A_STRETCH = 3
+# Fewer datasets are told one by one, not by their median.
+_FEWEST_DATASETS = 3
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Band:
         lams: where every one of the datasets has a value.
         median, lower, upper: of Glass's Δ.
         datasets: over which.
-        stretches: of λ that only some of the datasets have, a band of those that have all; each begins or ends at a λ
-            that all have, so that one sees where it joins.
+        whole: where some datasets have more λ than others, the same over those that have all of them, at all of them: only
+            there a λ that not all have can be compared with one that all have.
     """
 
     model: str
@@ -74,20 +75,11 @@ class Band:
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     datasets: tuple[str, ...]
-    stretches: tuple[Band, ...] = ()
+    whole: Band | None = None
 
-    @property
-    def parts(self) -> tuple[Band, ...]:
-        """The band itself, then its stretches."""
-        return self, *self.stretches
-
-    def at(self, lam: float) -> tuple[float, float, float, tuple[str, ...]] | None:
-        """Median, lower and upper quartile at one λ, and the datasets they are over, if there are any."""
-        for band in self.parts:
-            for index, value in enumerate(band.lams):
-                if abs(value - lam) < 1e-9:
-                    return band.median[index], band.lower[index], band.upper[index], band.datasets
-        return None
+    def index(self, lam: float) -> int | None:
+        """Where a λ stands among those of the band, if it does."""
+        return next((i for i, value in enumerate(self.lams) if abs(value - lam) < 1e-9), None)
 
 
 def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
@@ -125,53 +117,41 @@ def on_lambda_curve(cell: CellOutcome, name: str, study: Study) -> bool:
 def glass_bands(curves: Sequence[Curve]) -> list[Band]:
     """Median and quartiles over datasets, one band per model, in the order of the curves.
 
-    A λ counts only where every dataset of the model has it, so that a line does not jump because a dataset drops out. What
-    lies beyond, for the datasets whose curves are complete, is in ``stretches``.
+    A λ counts only where every dataset of the model has it, so that a line does not jump because a dataset drops out. Where
+    that leaves λ out that at least three datasets have, those with all of these are a band of their own, ``whole``.
 
-    >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0)]
-    >>> glass_bands([Curve("cora", "gcn", "accuracy", tuple(points), 5)])[0].median
-    (0.0, 0.5, 1.0)
+    >>> def curve(dataset, *lams):
+    ...     return Curve(dataset, "gcn", "accuracy", tuple(Point(lam, 80, 1.0, 5, lam, None, lam) for lam in lams), 5)
+    >>> (band,) = glass_bands([curve("cora", 0.0, 0.5, 1.0), curve("photo", 0.0, 0.5)])
+    >>> band.median, band.datasets, band.whole
+    ((0.0, 0.5), ('cora', 'photo'), None)
+    >>> few = [curve(dataset, -0.5, 0.0, 0.5) for dataset in ("cora", "citeseer", "pubmed")]
+    >>> glass_bands([*few, curve("photo", 0.0, 0.5)])[0].whole.lams
+    (-0.5, 0.0, 0.5)
     """
     bands = []
     for model in dict.fromkeys(curve.model for curve in curves):
-        own = [curve for curve in curves if curve.model == model and curve.zero.sd]
-        if not own:
-            continue
-        values = {curve.dataset: {p.lam: p.glass for p in curve.points if p.glass is not None} for curve in own}
-        shared = set.intersection(*map(set, values.values()))
+        values = {
+            curve.dataset: {round(point.lam, 9): point.glass for point in curve.points if point.glass is not None}
+            for curve in curves
+            if curve.model == model and curve.zero.sd
+        }
+        have = Counter(lam for value in values.values() for lam in value)
+        shared = [lam for lam, count in have.items() if count == len(values)]
         if not shared:
             continue
-        every = sorted(set.union(*map(set, values.values())))
-        whole = {dataset: value for dataset, value in values.items() if len(value) == len(every)}
-        stretches = _stretches(every, shared) if len(whole) >= _FEWEST_OF_A_STRETCH else []
-        bands.append(
-            replace(
-                _band(model, sorted(shared), values),
-                stretches=tuple(_band(model, lams, whole) for lams in stretches),
-            )
-        )
+        common = [lam for lam, count in have.items() if count >= _FEWEST_DATASETS]
+        whole = {dataset: value for dataset, value in values.items() if value.keys() >= set(common)}
+        more = len(common) > len(shared) and len(whole) >= _FEWEST_DATASETS
+        bands.append(replace(_band(model, shared, values), whole=_band(model, common, whole) if more else None))
     return bands
 
 
-def _band(model: str, lams: Sequence[float], values: Mapping[str, Mapping[float, float]]) -> Band:
+def _band(model: str, lams: Iterable[float], values: Mapping[str, Mapping[float, float]]) -> Band:
+    lams = tuple(sorted(lams))
     table = np.array([[value[lam] for lam in lams] for value in values.values()])
     lower, median, upper = (tuple(row.tolist()) for row in np.quantile(table, (0.25, 0.5, 0.75), axis=0))
-    return Band(model, tuple(lams), median, lower, upper, tuple(values))
-
-
-def _stretches(every: Sequence[float], shared: Container[float]) -> list[list[float]]:
-    """Neighbouring λ that are not shared, each run of them with the shared ones at its ends."""
-    found: list[list[float]] = []
-    for index, lam in enumerate(every):
-        if lam in shared:
-            continue
-        if index and every[index - 1] not in shared:
-            found[-1].append(lam)
-        else:
-            found.append([*every[max(index - 1, 0) : index], lam])
-        if index + 1 < len(every) and every[index + 1] in shared:
-            found[-1].append(every[index + 1])
-    return found
+    return Band(model, lams, median, lower, upper, tuple(values))
 
 
 def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sharpen.errors import InputError
 from sharpen.paper import published
 from sharpen.studies.outcome import NOT_RUN, Outcome
 from sharpen.studies.spec import Study
@@ -53,6 +54,21 @@ class Ranking:
     def best_of_ours(self) -> Entry | None:
         """Our entry with the best score, if there is one."""
         return next((entry for entry in self.entries if entry.ours and entry.mean is not None), None)
+
+    def place(self, entry: Entry) -> tuple[int, int]:
+        """The place of an entry of ours among other people's methods alone, and how many there are with it.
+
+        Its rank counts our other entries too: a plain model would fall behind itself with sharpening.
+
+        >>> ours = [Entry("GCN+TS", 85.0, 0.5, ours=True, rank=2), Entry("GCN", 84.0, 0.5, ours=True, rank=3)]
+        >>> ranking = Ranking("cora", (Entry("Other", 86.0, 0.5, ours=False, rank=1), *ours))
+        >>> [ranking.place(entry) for entry in ours]
+        [(2, 2), (2, 2)]
+        """
+        if entry.mean is None:
+            raise InputError(f"{entry.method} on {self.dataset} has no score and no place; ask for those that have one")
+        others = [round(other.mean, 2) for other in self.entries if not other.ours and other.mean is not None]
+        return 1 + sum(score > round(entry.mean, 2) for score in others), 1 + len(others)
 
     @property
     def left_end(self) -> float:

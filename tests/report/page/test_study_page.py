@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from sharpen.cli.app import app
 from sharpen.report.page import Page, Part, study_page, write_page
 from sharpen.report.page.sheets import sheet
-from sharpen.report.page.study_charts import lambda_charts, ranking_charts
+from sharpen.report.page.study_charts import glass_charts, lambda_charts, ranking_charts
 from sharpen.report.tables import Column, Table
 from sharpen.report.values import Gain
 from sharpen.studies import load_study
@@ -264,6 +264,20 @@ def test_losses_do_not_flatten_the_gains():
     }
     (chart,) = lambda_charts([Curve("cora", model, "accuracy", points[model], 5) for model in gains])
     assert -1.2 < chart["y"]["min"] < -1.0
+
+
+def test_datasets_with_every_lambda_have_a_line_of_their_own_on_one_scale():
+    def curve(dataset: str, model: str, *lams: float) -> Curve:
+        return Curve(dataset, model, "accuracy", tuple(Point(lam, 80, 1.0, 5, lam, None, lam) for lam in lams), 5)
+
+    whole = [curve(name, "gcn", -1.0, 0.0, 2.0) for name in ("cora", "citeseer", "pubmed")]
+    first, second = glass_charts([*whole, curve("cs", "gcn", 0.0, 2.0), curve("cs", "sage", 0.0, 1.0)])
+    assert [(s["name"], s["x"]) for s in first["series"]] == [
+        ("median over datasets", [0, 2]),
+        ("the 3 datasets with every λ", [-1, 0, 2]),
+    ]
+    assert len(second["series"]) == 1
+    assert {(chart["x"]["min"], chart["x"]["max"]) for chart in (first, second)} == {(-1, 2)}
 
 
 def test_what_may_be_chance_and_what_rounds_to_zero_is_neither_gain_nor_loss():

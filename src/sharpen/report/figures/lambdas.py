@@ -18,8 +18,8 @@ from sharpen.report.figures.style import (
     styled,
     zero_line,
 )
-from sharpen.report.names import METRIC_TITLES, band_title, dataset_title, model_title
-from sharpen.studies.curves import Curve, glass_bands
+from sharpen.report.names import METRIC_TITLES, counted_model, dataset_title, model_title
+from sharpen.studies.curves import Band, Curve, glass_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,22 +134,22 @@ def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
         own = colour(band.model, index)
         zero_line(axes)
         axes.axvline(0, color="#333333", linewidth=0.9)
-        for part in band.parts:
-            axes.fill_between(
-                part.lams, part.lower, part.upper, color=own, alpha=0.22 if part is band else 0.1, linewidth=0
-            )
-            for ends in (part.lower, part.upper):
-                axes.plot(part.lams, ends, color=own, alpha=0.5, linewidth=0.6)
-            axes.plot(part.lams, part.median, color=own, linewidth=1.8 if part is band else 1.2)
-        axes.set_title(band_title(band), loc="left")
+        axes.fill_between(band.lams, band.lower, band.upper, color=own, alpha=0.22, linewidth=0)
+        for ends in (band.lower, band.upper):
+            axes.plot(band.lams, ends, color=own, alpha=0.5, linewidth=0.6)
+        axes.plot(band.lams, band.median, color=own, linewidth=1.8)
+        if band.whole is not None:
+            axes.fill_between(band.whole.lams, band.whole.lower, band.whole.upper, color=own, alpha=0.1, linewidth=0)
+            axes.plot(band.whole.lams, band.whole.median, color=own, linewidth=1.1, linestyle="--")
+        axes.set_title(counted_model(band.model, len(band.datasets)), loc="left")
         axes.margins(x=0.01)
     for axes in grid.ravel()[len(bands) :]:
         axes.set_axis_off()
     # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
     first = grid[0, 0]
     first.set_yscale("symlog", linthresh=2)
-    parts = [part for band in bands for part in band.parts]
-    quartiles = np.concatenate([values for part in parts for values in (part.lower, part.upper)])
+    drawn = [*bands, *(band.whole for band in bands if band.whole is not None)]
+    quartiles = np.concatenate([values for band in drawn for values in (band.lower, band.upper)])
     _symlog_ticks(first, min(quartiles.min(), -1), max(quartiles.max(), 1))
     for axes in grid[-1]:
         axes.set_xlabel("λ")
@@ -157,11 +157,15 @@ def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
         axes.set_ylabel("Glass's Δ of the test score")
     caption(
         figure,
-        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile"
-        f"{'; thin and pale: of the datasets that have these λ' if any(band.stretches for band in bands) else ''}. "
-        f"Linear up to ±2, then logarithmic.{_lacking(missing)}",
+        "Gain over λ = 0 in standard deviations of the λ = 0 runs. Line: median over datasets; band: first to third quartile. "
+        f"{_dashed(bands)}Linear up to ±2, then logarithmic.{_lacking(missing)}",
     )
     return figure
+
+
+def _dashed(bands: Sequence[Band]) -> str:
+    whole = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
+    return f"Dashed and pale: the datasets with every λ, {', '.join(whole)}. " if whole else ""
 
 
 def _symlog_ticks(axes: Axes, low: float, high: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.report.names import band_title, cell_title, dataset_title, model_title
+from sharpen.report.names import cell_title, counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
 from sharpen.report.study_tables import kept_setting
@@ -142,26 +142,36 @@ def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     bands = glass_bands(curves)
     if not bands:
         return []
-    parts = [part for band in bands for part in band.parts]
-    medians = np.concatenate([part.median for part in parts])
-    lowest, highest = min(min(part.lower) for part in parts), max(max(part.upper) for part in parts)
+    drawn = [*bands, *(band.whole for band in bands if band.whole is not None)]
+    medians = np.concatenate([band.median for band in drawn])
+    lowest, highest = min(min(band.lower) for band in bands), max(max(band.upper) for band in bands)
+    lams = [lam for band in drawn for lam in band.lams]
     low = max(lowest, min(-4.0, 1.3 * float(medians.min()))) - 0.3
     return [
         lines(
-            f"Glass's Δ over λ: {band_title(band)}",
-            axis("λ", name="λ =", decimals=2, air=0.01),
+            f"Glass's Δ over λ: {counted_model(band.model, len(band.datasets))}",
+            axis("λ", name="λ =", decimals=2, min=min(lams), max=max(lams)),
             axis("Glass's Δ of the test score", decimals=2, min=low, max=highest + 0.3),
             [
                 series(
-                    "median over datasets" if part is band else f"median over {len(part.datasets)} of them",
+                    "median over datasets",
                     model_color(band.model, index),
-                    part.lams,
-                    part.median,
-                    low=part.lower,
-                    high=part.upper,
-                    dash=part is not band,
-                )
-                for part in band.parts
+                    band.lams,
+                    band.median,
+                    low=band.lower,
+                    high=band.upper,
+                ),
+                *(
+                    series(
+                        with_every_lambda(len(whole.datasets)),
+                        model_color(band.model, index),
+                        whole.lams,
+                        whole.median,
+                        dash=True,
+                    )
+                    for whole in (band.whole,)
+                    if whole is not None
+                ),
             ],
             zero=True,
             height=220,
