@@ -220,7 +220,7 @@ def test_negative_lambda_is_told_of_the_datasets_that_have_it(partly):
     (line,) = band_sentences(partly)
     assert line.startswith("GCN (4 datasets): ")
     negative = "below 0 at 2 of 2 negative λ, and largest there at λ = −0.5 (−0.50)."
-    assert line.endswith(f"Over the 3 datasets with every λ it is {negative}")
+    assert line.endswith(f"Over the 3 with every λ it is {negative}")
     (line,) = band_sentences(partly[:3])
     assert line.startswith("GCN (3 datasets): ")
     assert line.endswith(f"It is {negative}")
@@ -228,10 +228,10 @@ def test_negative_lambda_is_told_of_the_datasets_that_have_it(partly):
 
 def test_the_table_over_lambda_keeps_datasets_apart(partly):
     table = lambda_table(partly, "Effect")
-    assert [column.title for column in table.columns] == ["λ", "GCN (4 datasets)", "GCN, the 3 datasets with every λ"]
+    assert [column.title for column in table.columns] == ["λ", "GCN (4 datasets)", "GCN (3 with every λ)"]
     rows = list(csv.DictReader(io.StringIO(to_csv(table))))
     assert [row["lam"] for row in rows] == ["-1", "-0.5", "0.5"]
-    assert (rows[0]["gcn_reason"], rows[0]["gcn_median"]) == ("not run for all of them", "")
+    assert (rows[0]["gcn_reason"], rows[0]["gcn_median"]) == ("not run for all", "")
     assert [rows[0][f"gcn_whole_{name}"] for name in ("median", "lower", "upper", "up", "down", "of")] == [
         "-1", "-1", "-1", "0", "3", "3",
     ]  # fmt: skip

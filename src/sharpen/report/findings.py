@@ -265,7 +265,10 @@ def ranks(study: Study, main: Outcome) -> str:
         rows.append(
             (
                 dataset_title(ranking.dataset),
-                *(Reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, {ranking.place(e)[0]}." for e in kinds),
+                *(
+                    Reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, place {ranking.place(e)[0]}"
+                    for e in kinds
+                ),
                 f"{others[0].method} {others[0].mean:.2f}" if others else None,
                 str(len(others)),
             )

@@ -61,9 +61,9 @@ def with_every_lambda(datasets: int) -> str:
     """The datasets whose curves over λ are complete, where those of others are not.
 
     >>> with_every_lambda(6)
-    'the 6 datasets with every λ'
+    '6 with every λ'
     """
-    return f"the {datasets} datasets with every λ"
+    return f"{datasets} with every λ"
 
 
 def plural(word: str, count: int) -> str:

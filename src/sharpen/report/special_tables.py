@@ -35,7 +35,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     for band in glass_bands(curves):
         own[band.model, counted_model(band.model, len(band.datasets))] = band
         if band.whole is not None:
-            own[f"{band.model}_whole", f"{model_title(band.model)}, {with_every_lambda(len(band.whole.datasets))}"] = (
+            own[f"{band.model}_whole", f"{model_title(band.model)} ({with_every_lambda(len(band.whole.datasets))})"] = (
                 band.whole
             )
     by_cell = {(curve.model, curve.dataset): curve for curve in curves}
@@ -45,7 +45,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
         for band in own.values():
             at = band.index(lam)
             if at is None:
-                places.append(Reason("not run for all of them"))
+                places.append(Reason("not run for all"))
                 continue
             found = [by_cell[band.model, dataset].at(lam) for dataset in band.datasets]
             intervals = [point.interval for point in found if point is not None and point.interval is not None]

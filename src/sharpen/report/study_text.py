@@ -139,7 +139,7 @@ def _negative(band: Band) -> str:
         return ""
     best, at = max(medians)
     below = sum(median < 0 for median, _ in medians)
-    where = "It is" if told is band else f"Over {with_every_lambda(len(told.datasets))} it is"
+    where = "It is" if told is band else f"Over the {with_every_lambda(len(told.datasets))} it is"
     return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {_lambda(at)} ({signed(best)})."
 
 

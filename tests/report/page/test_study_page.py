@@ -274,7 +274,7 @@ def test_datasets_with_every_lambda_have_a_line_of_their_own_on_one_scale():
     first, second = glass_charts([*whole, curve("cs", "gcn", 0.0, 2.0), curve("cs", "sage", 0.0, 1.0)])
     assert [(s["name"], s["x"]) for s in first["series"]] == [
         ("median over datasets", [0, 2]),
-        ("the 3 datasets with every λ", [-1, 0, 2]),
+        ("the 3 with every λ", [-1, 0, 2]),
     ]
     assert len(second["series"]) == 1
     assert {(chart["x"]["min"], chart["x"]["max"]) for chart in (first, second)} == {(-1, 2)}

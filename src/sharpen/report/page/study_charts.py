@@ -163,7 +163,7 @@ def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
                 ),
                 *(
                     series(
-                        with_every_lambda(len(whole.datasets)),
+                        f"the {with_every_lambda(len(whole.datasets))}",
                         model_color(band.model, index),
                         whole.lams,
                         whole.median,
