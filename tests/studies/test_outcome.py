@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from sharpen.paper import published
+from sharpen.report.shares import run_seconds
 from sharpen.report.study_tables import details
 from sharpen.report.study_text import gain_sentence
 from sharpen.studies import list_studies, load_study, plan
@@ -102,6 +103,7 @@ def test_of_two_runs_of_a_trial_the_first_scores_count_and_the_time_of_both():
     assert (twice.finished, twice.planned) == (found.finished, found.planned)
     ((cost,), (once,)) = twice.costs, found.costs
     assert (cost.runs, cost.seconds) == (2 * once.runs, 5 * once.seconds)
+    assert sum(run_seconds(twice).values()) == pytest.approx(cost.seconds)
 
 
 def test_scores_on_other_splits_are_not_held_against_the_paper():

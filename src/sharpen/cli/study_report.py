@@ -137,7 +137,10 @@ def write_findings(path: Path, reader: Reader) -> None:
     from sharpen.studies.outcome import costs
 
     blocks = findings_blocks(
-        lambda name, protocol: reader.outcome(load_study(name), protocol), reader.traces, costs(reader.frame)
+        lambda name, protocol: reader.outcome(load_study(name), protocol),
+        reader.traces,
+        costs(reader.frame),
+        reader.protocols,
     )
     text = fill(path.read_text(encoding="utf-8"), blocks)
     write_together(path.parent, {path.name: partial(_write_text, text)})

@@ -15,7 +15,7 @@ import numpy as np
 from sharpen.errors import InputError, did_you_mean
 from sharpen.report.missing import missing_lams
 from sharpen.report.names import cell_title, dataset_title
-from sharpen.report.shares import run_ids, shared_counts, was_run
+from sharpen.report.shares import run_seconds, shares, was_run
 from sharpen.report.special_tables import dynamics_table, lambda_table
 from sharpen.report.split_story import Found, split_story, tuned_elsewhere
 from sharpen.report.study_tables import gain_grid, minus, own_score
@@ -55,7 +55,10 @@ _BLOCK = re.compile(r"(<!-- numbers: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- e
 
 
 def findings_blocks(
-    found: Found, traces: Callable[[Outcome], Traces], total: Sequence[Cost]
+    found: Found,
+    traces: Callable[[Outcome], Traces],
+    total: Sequence[Cost],
+    reported: Callable[[Study], Sequence[str]] = lambda study: study.protocols,
 ) -> dict[str, Callable[[], str]]:
     """What makes each block, by its name.
 
@@ -63,6 +66,7 @@ def findings_blocks(
         found: gives the outcome of one of the paper's studies under a protocol.
         traces: gives what an outcome's runs traced.
         total: what all records took together.
+        reported: the protocols under which a study has a report of its own.
 
     >>> import pandas as pd
     >>> from sharpen.studies.outcome import outcome
@@ -78,7 +82,7 @@ def findings_blocks(
         "splits": lambda: split_story(found),
         "lambda-star": lambda: tuned_elsewhere(found),
         "comparison": lambda: ranks(load_study("comparison"), found("main", "paper")),
-        "cost": lambda: cost(found, total),
+        "cost": lambda: cost(found, total, reported),
     }
     for name in CLAIMS:
         blocks[name] = lambda name=name: comparison(found, name)  # type: ignore[misc]  # the name of now
@@ -279,27 +283,28 @@ def ranks(study: Study, main: Outcome) -> str:
     return to_markdown(Table("Places by mean score; other methods as published", columns, tuple(rows), notes))
 
 
-def cost(found: Found, total: Sequence[Cost]) -> str:
+def cost(found: Found, total: Sequence[Cost], reported: Callable[[Study], Sequence[str]]) -> str:
     """What every study took under each protocol, and all of them together."""
-    outcomes = [found(study.name, p) for study in list_studies() if study.reads is None for p in study.protocols]
+    outcomes = [found(study.name, p) for study in list_studies() if study.reads is None for p in reported(study)]
     rows: list[tuple[Place, ...]] = []
-    counts = shared_counts([(outcome.study.name, run_ids(outcome)) for outcome in outcomes])
-    for outcome, shared in zip(outcomes, counts, strict=True):
-        if not was_run(outcome, shared):
+    found_shares = shares([(outcome.study.name, run_seconds(outcome)) for outcome in outcomes])
+    for outcome, share in zip(outcomes, found_shares, strict=True):
+        if not was_run(outcome, share):
             continue
         rows.append(
             (
                 outcome.study.title,
                 outcome.protocol,
                 f"{outcome.finished:,} of {outcome.planned:,}",
-                f"{shared:,}",
                 duration(sum(c.seconds for c in outcome.costs)),
+                f"{share.own:,}",
+                duration(share.own_seconds),
                 ", ".join(dict.fromkeys(f"{c.device} ({c.precision})" for c in outcome.costs)),
             )
         )
     if not rows:
         return "Not run yet."
-    keys = ("study", "protocol", "runs", "of them in other studies too", "time", "device")
+    keys = ("study", "protocol", "runs", "time", "runs of its own", "their time", "device")
     columns = tuple(Column(key, key) for key in keys)
     notes = (
         f"All together, a run that serves several studies counted once: {cost_sentence(total)} Training only: reading data and "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from sharpen.report.page import Part
-from sharpen.report.shares import run_ids
+from sharpen.report.shares import run_seconds
 from sharpen.report.study import Sheet, comparison_sheet, study_sheet
 from sharpen.studies import Study, load_study
 from sharpen.studies.dynamics import Traces
@@ -63,7 +63,7 @@ class Reader:
 
     def traces(self, outcome: Outcome) -> Traces:
         """What the runs of an outcome traced."""
-        return self.store.traces(run_ids(outcome))
+        return self.store.traces(run_seconds(outcome))
 
     def _traced(self, outcome: Outcome) -> bool:
         """Whether the runs of complete cells were traced."""
@@ -87,7 +87,7 @@ class Reader:
 
     def shown(self, parts: Iterable[Part]) -> pd.DataFrame:
         """The runs that the parts of a page show, each once."""
-        return self.frame[self.frame["id"].isin({id for part in parts for id in run_ids(part.outcome)})]
+        return self.frame[self.frame["id"].isin({id for part in parts for id in run_seconds(part.outcome)})]
 
     def hint(self) -> str:
         """What to say when a store has records, and none of them belongs to what was asked."""

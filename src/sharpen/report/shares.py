@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sharpen.studies.outcome import Outcome
 
 
-def run_ids(outcome: Outcome) -> frozenset[str]:
-    """The trials whose records a study shows.
+class Share(NamedTuple):
+    """Of the runs that a study shows, how many no other study shows, how many some other does, and what the first took."""
+
+    own: int
+    shared: int
+    own_seconds: float
+
+
+def run_seconds(outcome: Outcome) -> dict[str, float]:
+    """The trials whose records a study shows, and what each took; one that was made again counts with both.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.studies.outcome import outcome
-    >>> len(run_ids(outcome(load_study("universal"), "paper", pd.DataFrame())))
-    0
+    >>> run_seconds(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    {}
     """
-    return frozenset(run.id for cell in outcome.cells for side in cell.sides.values() for run in side.runs)
+    return {run.id: run.seconds for cell in outcome.cells for side in cell.sides.values() for run in side.runs}
 
 
-def shared_counts(rows: Sequence[tuple[str, Collection[str]]]) -> list[int]:
-    """Of the runs of every row, how many another study shows too; a row names its study, which may have several.
+def shares(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[Share]:
+    """What every row has to itself; a row names its study, which may have several, and the seconds of its runs.
 
-    >>> shared_counts([("main", {"a", "b"}), ("universal", {"b", "c"}), ("universal", {"c"})])
-    [1, 1, 0]
+    >>> shares([("main", {"a": 1.5, "b": 2.0}), ("universal", {"b": 2.0, "c": 3.0}), ("universal", {"c": 3.0})])
+    [Share(own=1, shared=1, own_seconds=1.5), Share(own=1, shared=1, own_seconds=3.0), Share(own=1, shared=0, own_seconds=3.0)]
     """
-    serves = Counter(id for _, id in {(study, id) for study, ids in rows for id in ids})
-    return [sum(serves[id] > 1 for id in ids) for _, ids in rows]
+    serves = Counter(id for _, id in {(study, id) for study, runs in rows for id in runs})
+    own = [[id for id in runs if serves[id] == 1] for _, runs in rows]
+    return [
+        Share(len(ids), len(runs) - len(ids), sum(runs[id] for id in ids))
+        for ids, (_, runs) in zip(own, rows, strict=True)
+    ]
 
 
-def was_run(outcome: Outcome, shared: int) -> bool:
+def was_run(outcome: Outcome, share: Share) -> bool:
     """Whether a study was run: runs that others needed alone do not make it one, unless they complete a cell.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.studies.outcome import outcome
-    >>> was_run(outcome(load_study("universal"), "paper", pd.DataFrame()), shared=0)
+    >>> was_run(outcome(load_study("universal"), "paper", pd.DataFrame()), Share(0, 0, 0.0))
     False
     """
-    return bool(outcome.complete) or len(run_ids(outcome)) > shared
+    return bool(outcome.complete) or share.own > 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sharpen.report import figures
 from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.names import dataset_title
-from sharpen.report.shares import run_ids, shared_counts
+from sharpen.report.shares import run_seconds, shares
 from sharpen.report.special_tables import (
     dynamics_table,
     lambda_table,
@@ -36,6 +36,7 @@ from sharpen.report.study_text import (
     sentences,
 )
 from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, to_latex, to_markdown
+from sharpen.studies.cost import duration
 from sharpen.studies.curves import Curve, lambda_curves, on_lambda_curve
 from sharpen.studies.dynamics import Dynamics, Traces, dynamics
 from sharpen.studies.outcome import Outcome
@@ -61,7 +62,7 @@ class Sheet:
         tables: in the order of the page, the paper's layout first.
         data: the table whose numbers the CSV holds.
         missing, cost, provenance: sentences on what is not there, what it took, where it comes from.
-        runs: the trials whose records it shows, if it is not another study's report that shows them.
+        runs: the trials whose records it shows, with their seconds, if it is not another study's report that shows them.
         figures: what draws each, by name; drawn only when asked for.
     """
 
@@ -76,7 +77,7 @@ class Sheet:
     cost: str = ""
     provenance: str = ""
     progress: str = ""
-    runs: frozenset[str] = field(default=frozenset(), repr=False)
+    runs: Mapping[str, float] = field(default_factory=dict, repr=False)
     figures: Mapping[str, Callable[[], Figure]] = field(default_factory=dict, repr=False)
 
 
@@ -133,7 +134,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
         cost=cost_sentence(outcome.costs),
         provenance=provenance_sentence(outcome.provenance),
         progress=f"{outcome.finished:,} of {outcome.planned:,}",
-        runs=run_ids(outcome),
+        runs=run_seconds(outcome),
         figures=_figures(outcome, curves, trajectories, is_curve),
     )
 
@@ -320,20 +321,20 @@ def index_markdown(sheets: Sequence[Sheet], total: str) -> str:
         "Made by `sharpen study report` from the records in `store/`; `make results` makes it anew. Every page has its",
         "tables as CSV and LaTeX beside it; [page.html](page.html) has all of it to look at.",
         "",
-        "| study | protocol | runs | of its own | what it found | time, with shared runs |",
-        "|:---|:---|:---|---:|:---|:---|",
+        "| study | protocol | runs | of its own | what it found | time, with shared runs | of its own |",
+        "|:---|:---|:---|---:|:---|:---|---:|",
     ]
-    for sheet, shared in zip(sheets, shared_counts([(sheet.study.name, sheet.runs) for sheet in sheets]), strict=True):
-        own = f"{len(sheet.runs) - shared:,}" if sheet.runs else ""
+    for sheet, share in zip(sheets, shares([(sheet.study.name, sheet.runs) for sheet in sheets]), strict=True):
+        own, took = (f"{share.own:,}", duration(share.own_seconds)) if sheet.runs else ("", "")
         found = markdown_text(sheet.findings[0]) if sheet.findings else ""
         parts.append(
             f"| [{markdown_text(sheet.title)}]({sheet.name}.md) | {sheet.protocol} | {sheet.progress} | {own} | {found} | "
-            f"{markdown_text(sheet.cost)} |"
+            f"{markdown_text(sheet.cost)} | {took} |"
         )
     parts += [
         "",
-        "Of its own: runs that no other study shows. The time of a row is that of all the runs it shows, those that other studies",
-        "needed anyway too: times do not add up, and where no run is its own nothing was run for it alone.",
+        "Of its own: runs that no other study shows, and the time they took. The time before it is that of all runs of the row,",
+        "those that other studies needed anyway too: these times do not add up.",
         "",
         f"All records together, each run once: {markdown_text(total)}",
         "",

@@ -275,9 +275,10 @@ def _finished(frame: pd.DataFrame) -> dict[str, Run]:
     if frame.empty:
         return {}
     rows = frame.drop_duplicates("id")
+    seconds = frame.groupby("id")["seconds"].sum()
     columns = [rows[name].tolist() for name in ("id", "split", "seed", "val", "test", "precision")]
     return {
-        id: Run(id, split, int(seed), _percent(val), _percent(test), precision)
+        id: Run(id, split, int(seed), _percent(val), _percent(test), precision, float(seconds[id]))
         for id, split, seed, val, test, precision in zip(*columns, strict=True)
     }
 

@@ -17,7 +17,7 @@ from sharpen.trial import Trial
 
 @dataclass(frozen=True)
 class Run:
-    """One finished run, in percent; scores are None if it diverged.
+    """One finished run, in percent; scores are None if it diverged. Its seconds are those of all times it was made.
 
     >>> Run("id", "given-0", 0, val=82.0, test=81.0).ok
     True
@@ -29,6 +29,7 @@ class Run:
     val: float | None
     test: float | None
     precision: str | None = None
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def ok(self) -> bool:

@@ -20,7 +20,7 @@ from sharpen.report.page.study_charts import (
     ranking_charts,
     retune_charts,
 )
-from sharpen.report.shares import run_ids, shared_counts, was_run
+from sharpen.report.shares import Share, run_seconds, shares, was_run
 from sharpen.report.special_tables import dynamics_table, retuned_table, shown_rankings
 from sharpen.report.study import (
     Sheet,
@@ -93,14 +93,14 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
     ['paired protocol: 20 splits or seeds', "the paper's protocol: its splits and runs"]
     """
     known = _curves(parts)
-    shared = {id(part): count for part, count in zip(parts, _shared(parts), strict=True)}
+    share = {id(part): own for part, own in zip(parts, _shares(parts), strict=True)}
     chapters = []
     for study in {part.study.name: part.study for part in parts}.values():
         own = {part.outcome.protocol: part for part in parts if part.study.name == study.name}
         ordered = [own[name] for name in PROTOCOLS if name in own] + [
             own[name] for name in own if name not in PROTOCOLS
         ]
-        views = {_protocol_words(study, p.outcome.protocol): _sections(p, known, shared[id(p)]) for p in ordered}
+        views = {_protocol_words(study, p.outcome.protocol): _sections(p, known, share[id(p)]) for p in ordered}
         shown = next((i for i, part in enumerate(ordered) if part.outcome.complete), 0)
         chapters.append(chapter(study.title, study.about or "", views, name=study.name, shown=shown))
     leading = _leading(parts)
@@ -174,9 +174,7 @@ def _without_results(parts: Sequence[Part]) -> list[str]:
 
 def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[tuple[str, str]]:
     studies = {part.study.name for part in parts}
-    ready = {
-        part.study.name for part, shared in zip(parts, _shared(parts), strict=True) if was_run(part.outcome, shared)
-    }
+    ready = {part.study.name for part, share in zip(parts, _shares(parts), strict=True) if was_run(part.outcome, share)}
     cells = leading.outcome.cells
     runs, seconds = sum(cost.runs for cost in costs), sum(cost.seconds for cost in costs)
     devices = ", ".join(dict.fromkeys(cost.device for cost in costs))
@@ -192,10 +190,9 @@ def _tiles(parts: Sequence[Part], leading: Part, costs: Sequence[Cost]) -> list[
     return tiles
 
 
-def _shared(parts: Sequence[Part]) -> list[int]:
-    """Of every part's runs, how many another study shows too; what reads another study's records has none of its own."""
-    nothing: frozenset[str] = frozenset()
-    return shared_counts([(p.study.name, nothing if p.study.reads is not None else run_ids(p.outcome)) for p in parts])
+def _shares(parts: Sequence[Part]) -> list[Share]:
+    """What every part has to itself; what reads another study's records has no runs."""
+    return shares([(p.study.name, {} if p.study.reads is not None else run_seconds(p.outcome)) for p in parts])
 
 
 def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
@@ -210,7 +207,7 @@ def _curves(parts: Sequence[Part]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
     return found
 
 
-def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]], shared: int) -> list[dict[str, Any]]:
+def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]], share: Share) -> list[dict[str, Any]]:
     study, outcome = part.study, part.outcome
     if study.reads is not None:
         report = comparison_sheet(study, outcome)
@@ -227,8 +224,9 @@ def _sections(part: Part, known: Mapping[str, Mapping[Cell, tuple[Curve, str]]],
         sections += _figures(part)
     if report.missing:
         sections.append(section("What is missing, and why", words(report.missing)))
-    own = f"; {len(report.runs) - shared:,} of its own, {shared:,} that other studies here show too"
-    entries = [("runs", report.progress + (own if shared else "")), ("time of all of them", report.cost)]
+    own = f"; {share.own:,} of its own, {share.shared:,} that other studies here show too"
+    entries = [("runs", report.progress + (own if share.shared else "")), ("time of all of them", report.cost)]
+    entries += [("time of its own", duration(share.own_seconds))] if share.own and share.shared else []
     entries += [("where records come from", report.provenance)]
     entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
     entries += [("datasets", ", ".join(study.datasets)), ("models", ", ".join(study.models))]
