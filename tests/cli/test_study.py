@@ -17,7 +17,7 @@ import sharpen
 from sharpen.cli.app import app
 from sharpen.errors import InputError
 from sharpen.studies import load_study
-from sharpen.studies.store import Store
+from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import Work
 
 TINY = """\
@@ -165,11 +165,30 @@ def test_a_study_of_the_paper_on_real_data(tmp_path, data_root):
         (("run", "arxiv"), "nothing could be run"),
         (("run", "nowhere.yaml"), "nowhere.yaml cannot be read"),
         (("status", "mian"), "did you mean 'main'"),
+        (("run", "main", "--models", ""), "--models is empty; name some, or leave it out"),
+        (("status", "main", "--datasets", " , "), "--datasets is empty"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path, tiny, arguments, message):
     with pytest.raises(sharpen.InputError, match=message):
         call(*arguments, "--store", tmp_path / "store")
+
+
+def test_a_file_without_its_ending_is_found(tmp_path, tiny, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(sharpen.InputError, match=r"no study 'tiny', but there is a file tiny\.yaml"):
+        call("run", "tiny")
+
+
+@pytest.mark.parametrize("command", ["run", "status", "report"])
+def test_a_store_that_is_a_file_is_named(tiny, command):
+    with pytest.raises(StoreError, match="is a file; name a folder with --store"):
+        call(command, tiny, "--store", tiny)
+
+
+def test_status_says_that_there_is_no_store_and_which_protocols_there_are(tmp_path, tiny):
+    said = call("status", tiny, "--store", tmp_path / "typo").stdout
+    assert f"There is no store {tmp_path / 'typo'} yet, protocol paper (--protocol paired for others);" in said
 
 
 def test_the_study_that_reads_another_stands_for_it(tmp_path, tiny):

@@ -108,12 +108,23 @@ def test_runs_with_a_limit_are_found_with_it(store, tmp_path):
     assert "runs of 3 epochs" in said
 
 
+def test_what_no_run_belongs_to_is_said_so(store, tmp_path):
+    mine, options = str(tmp_path / "mine.yaml"), ("--store", str(store), "--out", str(tmp_path / "out"))
+    assert "None of the" not in sharpen("report", mine, *options)
+    said = sharpen("report", mine, "--max-epochs", "2", *options)
+    assert "look at --protocol and --max-epochs (there are runs of 3 epochs)" in said
+    with pytest.raises(InputError, match="none of these studies is run under ablation; leave --protocol out"):
+        sharpen("report", "main", "--protocol", "ablation", *options)
+
+
 def test_a_study_that_reads_another_has_that_ones_records(tmp_path):
     trials = plan(load_study("main"), "paper", ["cora"], ["gcn"])[0].trials["baseline"]
     Store(tmp_path / "store").add([Record(t, 0.8, 0.8, 1, "ok", 0.5, "cpu", "float32") for t in trials])
     options = ("--store", str(tmp_path / "store"), "--out", str(tmp_path / "out"), "--no-page", "--protocol", "paper")
     assert "None of the" not in sharpen("report", "comparison", *options)
     assert "None of the 5 records belongs to these studies" in sharpen("report", "arxiv", *options)
+    assert "None of the" not in sharpen("report", "main", *options)
+    assert "None of the" in sharpen("report", "main", *options[:-1], "paired")
 
 
 def test_two_different_studies_of_one_name_would_share_their_files(store, tmp_path):

@@ -45,8 +45,8 @@ Names = Annotated[
 Protocol = Annotated[
     str, typer.Option(help="paper (its splits and runs), paired (20 splits or seeds), ablation (its ablations' split).")
 ]
-Datasets = Annotated[str, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-Models = Annotated[str, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 MaxEpochs = Annotated[int | None, typer.Option(help="At most so many epochs: for a quick look.", min=1)]
 Data = Annotated[
     Path | None,
@@ -78,8 +78,8 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 def run(
     names: Names,
     protocol: Protocol = "paper",
-    datasets: Datasets = "",
-    models: Models = "",
+    datasets: Datasets = None,
+    models: Models = None,
     on: On = "here",
     device: Device = "auto",
     precision: Precision = "float32",
@@ -111,8 +111,8 @@ def run(
             on=on,
             device=device,
             precision=precision,
-            datasets=_words(datasets),
-            models=_words(models),
+            datasets=_words("--datasets", datasets),
+            models=_words("--models", models),
             max_epochs=max_epochs,
             max_members=max_members,
             time_limit=None if time_limit is None else 60 * time_limit,
@@ -137,8 +137,8 @@ def status(
         ),
     ] = None,
     protocol: Protocol = "paper",
-    datasets: Datasets = "",
-    models: Models = "",
+    datasets: Datasets = None,
+    models: Models = None,
     device: Device = "auto",
     precision: Precision = "float32",
     max_epochs: MaxEpochs = None,
@@ -169,8 +169,8 @@ def status(
             protocol,
             kept,
             costs,
-            datasets=_words(datasets),
-            models=_words(models),
+            datasets=_words("--datasets", datasets),
+            models=_words("--models", models),
             max_epochs=max_epochs,
             data=data,
         )
@@ -187,10 +187,10 @@ def status(
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     _print(_cells_table(found) if names else _studies_table(found))
-    others = ", ".join(f"--protocol {each}" for each in PROTOCOLS if each != protocol)
-    typer.echo(
-        f"\nRecords in {store}, protocol {protocol} ({others} for others); times for {describe_device(where)}, {precision}."
-    )
+    offered = [p for p in PROTOCOLS if p != protocol and any(p in each.protocols for each in studies)]
+    others = f" ({', '.join(f'--protocol {each}' for each in offered)} for others)" if offered else ""
+    records = f"Records in {store}" if store.exists() else f"There is no store {store} yet"
+    typer.echo(f"\n{records}, protocol {protocol}{others}; times for {describe_device(where)}, {precision}.")
     for problem in problems:
         typer.echo(problem.line)
 
@@ -204,9 +204,14 @@ def _studies(names: Sequence[str]) -> list[Study]:
     return each_once(each if each.reads is None else load_study(each.reads) for each in studies)
 
 
-def _words(text: str) -> list[str] | None:
+def _words(option: str, text: str | None) -> list[str] | None:
     """The value of an option that takes several names; None if it is not given."""
-    return [word.strip() for word in text.split(",") if word.strip()] or None
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:  # an empty shell variable must not start everything
+        raise InputError(f"{option} is empty; name some, or leave it out for all of the study")
+    return words
 
 
 @contextmanager

@@ -98,7 +98,9 @@ def report(
         write_together(out, {"page.html": partial(write_page, shown)})
     if findings is not None:
         write_findings(findings, reader)
-    if not any(map(reader.has_runs, studies)):
+    if not sheets:
+        raise InputError(f"none of these studies is run under {protocol}; leave --protocol out, or name another")
+    if not any(reader.has_runs(study, protocol) for study in studies):
         typer.echo(reader.hint(), err=True)
     typer.echo(
         f"{len(sheets)} table{'s' * (len(sheets) != 1)} in Markdown, CSV and LaTeX{', and figures,' if figures else ''} in {out}"

@@ -56,10 +56,11 @@ class Reader:
             done = [p for p in done if self._traced(self.outcome(source, p))]
         return done or [p for p in offered if self.outcome(source, p).finished][:1] or offered[:1]
 
-    def has_runs(self, study: Study) -> bool:
-        """Whether there is any run of a study, or of the study that it reads."""
+    def has_runs(self, study: Study, protocol: str | None) -> bool:
+        """Whether there is any run of a study, or of the study that it reads, under a protocol; None: under any."""
         source = _source(study)
-        return any(self.outcome(source, protocol).finished for protocol in source.protocols)
+        asked = [each for each in source.protocols if protocol in (None, each)]
+        return any(self.outcome(source, each).finished for each in asked)
 
     def traces(self, outcome: Outcome) -> Traces:
         """What the runs of an outcome traced."""
@@ -92,8 +93,11 @@ class Reader:
     def hint(self) -> str:
         """What to say when a store has records, and none of them belongs to what was asked."""
         epochs = sorted({int(value) for value in self.frame["epochs"]})
-        limit = f"; if they were made with --max-epochs, give it here too (there are runs of {epochs[0]} epochs)"
-        return f"None of the {len(self.frame):,} records belongs to these studies{'' if self.max_epochs else limit}."
+        range_ = f"{epochs[0]} to {epochs[-1]}" if len(epochs) > 1 else f"{epochs[0]}"
+        return (
+            f"None of the {len(self.frame):,} records belongs to these studies under what was asked; look at --protocol and "
+            f"--max-epochs (there are runs of {range_} epochs)."
+        )
 
 
 def unavailable(studies: Sequence[Study], data: Path | None) -> dict[str, str]:

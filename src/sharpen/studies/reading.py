@@ -38,7 +38,8 @@ class Source:
             mark = getattr(error, "problem_mark", None)
             line = f", line {mark.line + 1}" if mark is not None else ""
             problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-            raise InputError(f"{name}{line}: this is not YAML ({problem}); compare it with a study that is") from error
+            way = "indent with spaces, not with tabs" if "'\\t'" in problem else "compare it with a study that is"
+            raise InputError(f"{name}{line}: this is not YAML ({problem}); {way}") from error
         if not isinstance(content, dict):
             raise InputError(f"{name}: a study is a mapping of keys to values, such as 'title: My study'; write it so")
         self.content: dict[str, Any] = content
@@ -110,7 +111,9 @@ class Source:
         if isinstance(value, str) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-            raise self.fail(path, f"{path[-1]} is {value!r}; give a number")
+            # A value in a list has the list's name.
+            name = next(word for word in reversed(path) if isinstance(word, str))
+            raise self.fail(path, f"{name} is {value!r}; give a number{', or a list of them' * (value == [])}")
         return value
 
 

@@ -187,6 +187,8 @@ def load_study(name_or_path: str | Path) -> Study:
     named = isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text
     if named or (text not in PAPER_STUDIES and path.exists()):
         return _study(path.stem, read(path))
+    if text not in PAPER_STUDIES and (own := Path(f"{text}.yaml")).is_file():
+        raise InputError(f"there is no study {text!r}, but there is a file {own}; give that name")
     return _paper_study(one_of("study", text, PAPER_STUDIES))
 
 
@@ -286,7 +288,14 @@ def _variants(source: Source) -> Iterator[Variant]:
             name = re.sub(r"\{(.*?)\}", lambda slot: labels[slot[1]], template)  # noqa: B023  # used at once
             if name in seen:
                 several = [field for field, values in spread.items() if len(values) > 1]
-                way = f"write {{{several[0]}}} into its name" if several else "give every variant its own name"
+                nameless = [field for field in several if f"{{{field}}}" not in template]
+                way = (
+                    f"write {{{nameless[0]}}} into its name"
+                    if nameless
+                    else f"give every value of {several[0]} once"
+                    if several
+                    else "give every variant its own name"
+                )
                 raise source.fail(where, f"two variants are called {name!r}; {way}")
             seen.add(name)
             own = {field: value for field, (_, value) in zip(spread, combination, strict=True)}

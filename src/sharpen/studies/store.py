@@ -81,6 +81,8 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StoreError(f"the store {folder} is a file; name a folder with --store")
         self._seen: dict[Path, tuple[tuple[int, int, int], Content]] = {}
 
     def add(self, records: Sequence[Record], *, keep_traces: bool = False) -> None:
@@ -118,8 +120,13 @@ class Store:
             with locked(self.folder / "claims"):
                 yield
         except OSError as error:
+            way = (
+                "free space, or name another"
+                if error.errno in (errno.ENOSPC, errno.EDQUOT)
+                else "mend that, or name another"
+            )
             raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); free space, or name another with --store"
+                f"cannot write to the store {self.folder} ({error.strerror}); {way} with --store"
             ) from error
 
     def ids(self) -> set[str]:
