@@ -35,7 +35,7 @@ def blocks() -> dict:
         return found[name, protocol]
 
     frame = records(load_study("entropy-dynamics"), "paper", effect, datasets=["cora"])
-    made = findings_blocks(get, lambda _: traces(frame), get("main", "paper").costs)
+    made = findings_blocks(get, lambda _: traces(frame), get("main", "paper").costs, lambda study: study.protocols)
     made["get"] = get
     return made
 
@@ -116,7 +116,7 @@ def test_a_baseline_is_judged_although_the_grid_is_not_run_and_nothing_is_chosen
         own = load_study(name)
         return outcome(own, protocol, records(own, protocol, keep=lambda t: t.lam in (0, 0.25), **few), **few)
 
-    blocks = findings_blocks(get, lambda _: {}, ())
+    blocks = findings_blocks(get, lambda _: {}, (), lambda study: study.protocols)
     assert "| Cora GCN |" in blocks["baselines"]()
     assert "no cell has all its pairs yet" in blocks["main"]()
     assert "| paper | *no cell complete yet, 10 of 205 runs* |" in claims(get).splitlines()[4]

@@ -90,6 +90,8 @@ def report(
             sheets.append(sheet)
             parts.append(reader.part(study, chosen))
             typer.echo(f"{sheet.name}: {sheet.findings[0] if sheet.findings else sheet.progress + ' runs.'}")
+    if not sheets:
+        raise InputError(f"none of these studies is run under {protocol}; leave --protocol out, or name another")
     if not names and protocol is None:
         index = index_markdown(sheets, cost_sentence(costs(reader.frame)))
         write_together(out, {"README.md": lambda path: path.write_text(index, encoding="utf-8")})
@@ -98,8 +100,6 @@ def report(
         write_together(out, {"page.html": partial(write_page, shown)})
     if findings is not None:
         write_findings(findings, reader)
-    if not sheets:
-        raise InputError(f"none of these studies is run under {protocol}; leave --protocol out, or name another")
     if not any(reader.has_runs(study, protocol) for study in studies):
         typer.echo(reader.hint(), err=True)
     typer.echo(

@@ -58,7 +58,7 @@ def findings_blocks(
     found: Found,
     traces: Callable[[Outcome], Traces],
     total: Sequence[Cost],
-    reported: Callable[[Study], Sequence[str]] = lambda study: study.protocols,
+    reported: Callable[[Study], Sequence[str]],
 ) -> dict[str, Callable[[], str]]:
     """What makes each block, by its name.
 
@@ -70,7 +70,9 @@ def findings_blocks(
 
     >>> import pandas as pd
     >>> from sharpen.studies.outcome import outcome
-    >>> blocks = findings_blocks(lambda name, protocol: outcome(load_study(name), protocol, pd.DataFrame()), lambda _: {}, [])
+    >>> def found(name, protocol):
+    ...     return outcome(load_study(name), protocol, pd.DataFrame())
+    >>> blocks = findings_blocks(found, lambda _: {}, [], lambda study: study.protocols)
     >>> blocks["entropy-dynamics"]()
     'Not run yet.'
     """

@@ -13,7 +13,7 @@ from sharpen.report.missing import kind
 from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
 from sharpen.report.study_tables import minus
 from sharpen.report.tally import tally
-from sharpen.report.values import number, signed
+from sharpen.report.values import brief, number, signed
 from sharpen.studies.cost import duration
 from sharpen.studies.curves import Band, Curve, glass_bands
 from sharpen.studies.dynamics import Dynamics
@@ -125,7 +125,7 @@ def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[
         best = int(np.argmax(band.median))
         lines.append(
             f"{counted_model(band.model, len(band.datasets))}: the median Δ is at least 0 {reach} "
-            f"{good} of {len(positive)} positive λ in all, and largest at λ = {_lambda(band.lams[best])} "
+            f"{good} of {len(positive)} positive λ in all, and largest at λ = {brief(band.lams[best])} "
             f"({signed(band.median[best])}).{_negative(band)}"
         )
     return [f"{missing}. {lines[0]}", *lines[1:]] if missing and lines else lines
@@ -140,11 +140,7 @@ def _negative(band: Band) -> str:
     best, at = max(medians)
     below = sum(median < 0 for median, _ in medians)
     where = "It is" if told is band else f"Over the {with_every_lambda(len(told.datasets))} it is"
-    return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {_lambda(at)} ({signed(best)})."
-
-
-def _lambda(lam: float) -> str:
-    return f"{lam:g}".replace("-", "−")
+    return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {brief(at)} ({signed(best)})."
 
 
 def agreement(

@@ -278,7 +278,7 @@ class Choice:
     val: float | None = None
 
     def line(self) -> Line:
-        return Line(self.variant if self.lam is None else f"λ = {self.lam:g}".replace("-", "−"))
+        return Line(self.variant if self.lam is None else f"λ = {brief(self.lam)}")
 
     def fields(self) -> Mapping[str, object]:
         return {"": self.variant, "lam": self.lam, "val": self.val}
@@ -309,6 +309,15 @@ def number(value: float, decimals: int = 2) -> str:
     """
     text = f"{value:.{decimals}f}"
     return text.lstrip("-") if not text.strip("-0.") else text.replace("-", "−")
+
+
+def brief(value: float) -> str:
+    """A number with as many decimals as it needs, such as a λ, with a real minus sign.
+
+    >>> brief(0.25), brief(-1.0)
+    ('0.25', '−1')
+    """
+    return f"{value:g}".replace("-", "−")
 
 
 def signed(value: float, decimals: int = 2) -> str:

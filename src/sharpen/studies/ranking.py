@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -67,8 +68,8 @@ class Ranking:
         """
         if entry.mean is None:
             raise InputError(f"{entry.method} on {self.dataset} has no score and no place; ask for those that have one")
-        others = [round(other.mean, 2) for other in self.entries if not other.ours and other.mean is not None]
-        return 1 + sum(score > round(entry.mean, 2) for score in others), 1 + len(others)
+        others = [other.mean for other in self.entries if not other.ours and other.mean is not None]
+        return _place(entry.mean, others), 1 + len(others)
 
     @property
     def left_end(self) -> float:
@@ -131,11 +132,13 @@ def _ours(method: str, dataset: str, main: Outcome) -> Entry:
     return Entry(method, side.mean, side.sd, ours=True, n=side.n)
 
 
+def _place(score: float, among: Iterable[float]) -> int:
+    """1 for the best; scores that read the same with two decimals share a place."""
+    return 1 + sum(round(other, 2) > round(score, 2) for other in among)
+
+
 def _ranked(entries: list[Entry]) -> tuple[Entry, ...]:
-    """The best first; scores that read the same with two decimals share a rank."""
-    scores = [round(entry.mean, 2) for entry in entries if entry.mean is not None]
-    placed = [
-        entry if entry.mean is None else replace(entry, rank=1 + sum(score > round(entry.mean, 2) for score in scores))
-        for entry in entries
-    ]
+    """The best first."""
+    scores = [entry.mean for entry in entries if entry.mean is not None]
+    placed = [entry if entry.mean is None else replace(entry, rank=_place(entry.mean, scores)) for entry in entries]
     return tuple(sorted(placed, key=lambda entry: (entry.rank is None, entry.rank or 0)))

@@ -19,7 +19,8 @@ from sharpen.report.figures.style import (
     zero_line,
 )
 from sharpen.report.names import METRIC_TITLES, counted_model, dataset_title, model_title
-from sharpen.studies.curves import Band, Curve, glass_bands
+from sharpen.report.values import brief
+from sharpen.studies.curves import Band, Curve, every_band, glass_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,8 +149,7 @@ def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
     first = grid[0, 0]
     first.set_yscale("symlog", linthresh=2)
-    drawn = [*bands, *(band.whole for band in bands if band.whole is not None)]
-    quartiles = np.concatenate([values for band in drawn for values in (band.lower, band.upper)])
+    quartiles = np.concatenate([values for band in every_band(bands) for values in (band.lower, band.upper)])
     _symlog_ticks(first, min(quartiles.min(), -1), max(quartiles.max(), 1))
     for axes in grid[-1]:
         axes.set_xlabel("λ")
@@ -172,7 +172,7 @@ def _symlog_ticks(axes: Axes, low: float, high: float) -> None:
     """Ticks and limits of an axis that becomes logarithmic, with room for all values from low to high."""
     steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
     ticks = [-step for step in reversed(steps) if -step >= 1.1 * low] + [0.0] + [t for t in steps if t <= 1.1 * high]
-    axes.set_yticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+    axes.set_yticks(ticks, [brief(tick) for tick in ticks])
     axes.set_yticks([], minor=True)
     axes.set_ylim(1.15 * low, 1.15 * high)
 

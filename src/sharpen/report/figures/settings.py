@@ -73,7 +73,8 @@ def offset_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
     caption(
         figure,
         "Paired difference of the test score to δ = 0 at (λ* + δ, −λ* + δ), with 95 % t interval. Filled: the δ that "
-        "validation chooses; of equals it is the smallest change. Panels differ in scale; a model without marks has a λ* of 0.",
+        "validation chooses; of equals it is the smallest change. Panels differ in scale; of a model without marks the table "
+        "says why.",
     )
     return figure
 

@@ -12,7 +12,7 @@ from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
 from sharpen.report.study_tables import kept_setting
 from sharpen.report.values import Gain, Score
-from sharpen.studies.curves import Curve, glass_bands
+from sharpen.studies.curves import Band, Curve, every_band, glass_bands
 from sharpen.studies.dynamics import Dynamics
 from sharpen.studies.outcome import Outcome
 from sharpen.studies.plan import Cell
@@ -142,7 +142,7 @@ def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     bands = glass_bands(curves)
     if not bands:
         return []
-    drawn = [*bands, *(band.whole for band in bands if band.whole is not None)]
+    drawn = every_band(bands)
     medians = np.concatenate([band.median for band in drawn])
     lowest, highest = min(min(band.lower) for band in bands), max(max(band.upper) for band in bands)
     lams = [lam for band in drawn for lam in band.lams]
@@ -161,17 +161,7 @@ def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
                     low=band.lower,
                     high=band.upper,
                 ),
-                *(
-                    series(
-                        f"the {with_every_lambda(len(whole.datasets))}",
-                        model_color(band.model, index),
-                        whole.lams,
-                        whole.median,
-                        dash=True,
-                    )
-                    for whole in (band.whole,)
-                    if whole is not None
-                ),
+                *([] if band.whole is None else [_whole_series(band.whole, model_color(band.model, index))]),
             ],
             zero=True,
             height=220,
@@ -179,6 +169,11 @@ def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
         )
         for index, band in enumerate(bands)
     ]
+
+
+def _whole_series(band: Band, color: str) -> dict[str, Any]:
+    name = f"the {with_every_lambda(len(band.datasets))}"
+    return series(name, color, band.lams, band.median, dash=True)
 
 
 def dynamics_charts(cells: Sequence[Dynamics]) -> dict[str, list[dict[str, Any]]]:
