@@ -11,6 +11,7 @@ the first layer's weights).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -155,21 +156,55 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
 
 class _Spmm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
-        ctx.s, ctx.added = s, onto is not None
+    def forward(x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
         if onto is None:
             out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
-        elif overwrite:
-            ctx.mark_dirty(onto)
-            out = onto
         else:
-            out = onto.clone()
-        spmm_into(out, s, x, accumulate=ctx.added)
+            out = onto if overwrite else onto.clone()
+        spmm_into(out, s, x, accumulate=onto is not None)
         return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Csr, Tensor | None, bool], output: Tensor) -> None:
+        _, ctx.s, onto, overwrite = inputs
+        ctx.added = onto is not None
+        if onto is not None and overwrite:
+            ctx.mark_dirty(onto)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
         return spmm(ctx.s.t, grad), None, grad if ctx.added else None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, s: Csr, onto: Any, overwrite: bool) -> Any:
+        assert onto is None
+        (stack,) = fold(info.batch_size, in_dims, x)
+        return spmm(s, stack).unflatten(0, (info.batch_size, -1)), 0
+
+
+def fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
+    """Stacks of members that :func:`torch.func.vmap` stacks once more, as larger stacks of members.
+
+    Args:
+        size: How many stacks there are.
+        in_dims: Where each tensor has them; None for one that all share.
+        tensors: The stacks.
+
+    >>> [t.shape for t in fold(3, (1, None), torch.ones(1, 3, 5), torch.ones(1, 7))]
+    [torch.Size([3, 5]), torch.Size([3, 7])]
+    """
+    stacked = [t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims)]  # noqa: B905
+    return [t.flatten(0, 1) for t in stacked]
+
+
+def propagate(x: Tensor, s: Csr) -> Tensor:
+    """``s @ x`` for one run, [K, H]; under :func:`torch.func.vmap` one product for all members. Differentiable, any number of times.
+
+    >>> S = Csr.from_scipy(sp.csr_array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> torch.func.vmap(lambda x: propagate(x, S))(torch.tensor([[[1.0], [10.0]], [[2.0], [20.0]]]))[1].flatten().tolist()
+    [40.0, 6.0]
+    """
+    return spmm(s, x.unsqueeze(0)).squeeze(0)
 
 
 def spmm(s: Csr, x: Tensor, onto: Tensor | None = None, overwrite: bool = False) -> Tensor:

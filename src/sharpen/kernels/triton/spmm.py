@@ -27,11 +27,14 @@ def gather(rowptr, col, value, x, stride, i, lane, width, BLOCK: tl.constexpr, E
 
 @triton.jit
 def _spmm(
-    rowptr, col, value, x, out, rows, cols, width, x_stride, out_stride,
+    rowptr, col, value, x, out, rows, cols, width, x_stride, out_stride, value_stride,
     ACCUMULATE: tl.constexpr, BLOCK: tl.constexpr, EDGES: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """out[r, i] = Σ_k value[k] · x[r, col[k]] over row i. Rows vary fastest: one member's operand stays in the L2 cache."""
+    """out[r, i] = Σ_k value[k] · x[r, col[k]] over row i. Rows vary fastest: one member's operand stays in the L2 cache.
+
+    Values are ``value_stride`` apart from one member to the next: 0 where all have the same."""
     r = tl.program_id(1).to(tl.int64)
+    value += r * value_stride
     lane = tl.arange(0, BLOCK)
     for step in range(ROWS):
         i = tl.program_id(0) * ROWS + step
@@ -83,13 +86,17 @@ def row_stride(x: Tensor) -> int:
     return x.stride(1)
 
 
-def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
-    """``out = s @ x`` or ``out += s @ x`` for every member; both may be blocks of columns of wider stacks."""
+def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False, value: Tensor | None = None) -> None:
+    """``out = s @ x`` or ``out += s @ x`` for every member; both may be blocks of columns of wider stacks.
+
+    With ``value`` [R, E], contiguous, every member has values of its own in the place of the matrix's.
+    """
     x = x if is_stack(x) else x.contiguous()  # a gradient may be anything, one number expanded for example
     members, cols, width = x.shape
     for first, count, block in column_blocks(width):
         shape = shape_of(block, s.degree)
         _spmm[(triton.cdiv(s.num_rows, shape["ROWS"]), members)](
-            s.rowptr, s.col, s.value, x[..., first:], out[..., first:], s.num_rows, cols, count, row_stride(x), row_stride(out),
+            s.rowptr, s.col, s.value if value is None else value, x[..., first:], out[..., first:],
+            s.num_rows, cols, count, row_stride(x), row_stride(out), 0 if value is None else s.nnz,
             ACCUMULATE=accumulate, BLOCK=block, **shape,
         )  # fmt: skip
