@@ -22,7 +22,7 @@ from sharpen.batching import Batching
 from sharpen.evaluation.paired import paired_difference
 from sharpen.large.batches import make_batches
 from sharpen.large.parted import arrange
-from sharpen.studies.store import Store
+from sharpen.store import Store
 from sharpen.training.trials import resolve
 
 COLUMNS = [

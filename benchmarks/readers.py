@@ -22,7 +22,7 @@ import pandas as pd
 READ = """
 import sys, time
 import numpy, pandas, pyarrow.csv, pyarrow.parquet, scipy.sparse, torch
-from sharpen.tables import FeatureEncoder, read_nodes_and_edges, to_graph, class_order
+from sharpen.files import FeatureEncoder, read_nodes_and_edges, to_graph, class_order
 def peak():  # of this process: what getrusage says begins with the peak of the parent
     return 1024 * int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 before = peak()

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import sharpen
 from sharpen.cli.app import app
 from sharpen.datasets.registry import find_dataset
+from sharpen.store import Store
 from sharpen.studies import load_study, plan
-from sharpen.studies.store import Store
 from sharpen.trial import Record
 from tests.studies.fake import bump, score
 

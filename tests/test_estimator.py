@@ -22,11 +22,11 @@ from torch_geometric.nn.models import SGFormer
 
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
-from sharpen.fitting import population
+from sharpen.files import FeatureEncoder, read_nodes_and_edges
+from sharpen.fitting import backbone
+from sharpen.fitting.backbone import PopulationBackbone
 from sharpen.fitting.members import Job, Member
-from sharpen.fitting.population import PopulationBackbone
 from sharpen.graph import Graph
-from sharpen.tables import FeatureEncoder, read_nodes_and_edges
 from sharpen.training import memory
 from tests.fitting.camps import two_camps
 
@@ -218,8 +218,8 @@ def test_whether_the_graph_was_cut_is_saved(tmp_path: Path, monkeypatch: pytest.
     classifier.save(tmp_path / "m.safetensors")
     monkeypatch.undo()
     again, layerwise = NodeClassifier.load(tmp_path / "m.safetensors"), []
-    original = population.layerwise_logits
-    monkeypatch.setattr(population, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
+    original = backbone.layerwise_logits
+    monkeypatch.setattr(backbone, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
     assert np.array_equal(again.predict_proba(two_camps()), before)
     assert layerwise
 

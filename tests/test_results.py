@@ -12,10 +12,10 @@ STORE = ROOT / "results" / "store"
 def test_pages_and_findings_are_up_to_date(data_root, tmp_path: Path):
     """Without the data folder a cell could not say whether it lacks data or was only not run."""
     from sharpen.cli.study_report import write_findings
-    from sharpen.report.reader import Reader, unavailable
+    from sharpen.report.builder import Reader, unavailable
     from sharpen.report.study import sheet_markdown
+    from sharpen.store import Store
     from sharpen.studies import list_studies
-    from sharpen.studies.store import Store
 
     studies = list_studies()
     reader = Reader(Store(STORE), unavailable(studies, data_root))

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from sharpen.entropy import tsallis_entropy
     from sharpen.errors import InputError
     from sharpen.estimator import NodeClassifier
-    from sharpen.graph import Graph
+    from sharpen.graph import Graph, Split
     from sharpen.objective import SharpeningLoss
-    from sharpen.splits import Split
     from sharpen.training import train
     from sharpen.trial import Record, Trial, to_frame
 
@@ -27,7 +26,7 @@ _HOMES = {
     "NodeClassifier": "estimator",
     "Record": "trial",
     "SharpeningLoss": "objective",
-    "Split": "splits",
+    "Split": "graph",
     "Trial": "trial",
     "list_datasets": "datasets",
     "load_dataset": "datasets",

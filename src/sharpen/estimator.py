@@ -15,19 +15,19 @@ from torch import nn
 from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
+from sharpen.files import FeatureEncoder
+from sharpen.fitting.backbone import PopulationBackbone
+from sharpen.fitting.bare_graphs import bare_tables, is_bare
 from sharpen.fitting.candidates import Candidate, list_candidates
+from sharpen.fitting.convert import as_graph, convert, encode_labels
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
-from sharpen.fitting.labels import as_graph, convert, encode_labels
 from sharpen.fitting.members import Backbone
 from sharpen.fitting.modules import ModuleBackbone
-from sharpen.fitting.population import PopulationBackbone
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
-from sharpen.fitting.structure import bare_tables, is_bare
 from sharpen.graph import Graph
-from sharpen.tables import FeatureEncoder
 from sharpen.training.memory import check_batching
 from sharpen.trial import Trial
 

@@ -19,7 +19,8 @@ import pyarrow.parquet  # noqa: F401  # before the first fork, as all that takes
 import sklearn.datasets  # noqa: F401
 
 from sharpen.cli import main
-from sharpen.studies import claims, runner, store
+from sharpen.store import claims, store
+from sharpen.studies import runner
 
 STUDY = """\
 title: Nursery

@@ -17,7 +17,7 @@ from sharpen.cli.outputs import write_together
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.splits import Split
+from sharpen.graph.splits import Split
 
 SMALL = ("--epochs", "4", "--hidden", "8", "--device", "cpu", "--no-page")
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 import sharpen
 from sharpen.cli.app import app
 from sharpen.errors import InputError
+from sharpen.store import Store, StoreError
 from sharpen.studies import load_study
-from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import Work
 
 TINY = """\

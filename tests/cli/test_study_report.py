@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from sharpen.cli.app import app
 from sharpen.errors import InputError
+from sharpen.store import Store
 from sharpen.studies import load_study, plan
-from sharpen.studies.store import Store
 from sharpen.trial import Record
 from tests.studies.fake import bump, score
 

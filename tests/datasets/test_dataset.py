@@ -8,7 +8,7 @@ import torch
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.splits import Split, draw_split
+from sharpen.graph.splits import Split, draw_split
 
 Y = [0, 1] * 5
 

@@ -13,11 +13,11 @@ from torch_geometric.nn.models import Polynormer, SGFormer
 
 from sharpen.cluster.pool import Trainer
 from sharpen.errors import InputError
+from sharpen.fitting.backbone import UNSPREAD, PopulationBackbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
 from sharpen.fitting.members import Job, Listener
 from sharpen.fitting.modules import ModuleBackbone
-from sharpen.fitting.population import UNSPREAD, PopulationBackbone
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
 from sharpen.training import memory, train

@@ -15,8 +15,8 @@ from sharpen.fitting.fitted import identify
 from sharpen.fitting.members import LEAST, Job, Listener
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
+from sharpen.graph.splits import Split
 from sharpen.large.stored import StoredGraph, store_graph
-from sharpen.splits import Split
 from tests.fitting.camps import two_camps
 
 

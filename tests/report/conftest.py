@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
 from sharpen.studies import load_study
-from sharpen.studies.outcome import NO_DATA, Outcome, outcome
 from sharpen.trial import Trial
 from tests.studies.fake import records
 

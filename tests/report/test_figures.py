@@ -8,6 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sharpen.analysis.curves import Curve, Point, lambda_curves
+from sharpen.analysis.dynamics import Dynamics, Trajectories, dynamics
+from sharpen.analysis.outcome import outcome
+from sharpen.analysis.ranking import rankings
+from sharpen.analysis.steps import offset_steps, retune_steps
 from sharpen.errors import InputError
 from sharpen.evaluation import paired_difference
 from sharpen.report.figures import (
@@ -22,11 +27,6 @@ from sharpen.report.figures import (
     save_figure,
 )
 from sharpen.studies import load_study
-from sharpen.studies.curves import Curve, Point, lambda_curves
-from sharpen.studies.dynamics import Dynamics, Trajectories, dynamics
-from sharpen.studies.outcome import outcome
-from sharpen.studies.ranking import rankings
-from sharpen.studies.steps import offset_steps, retune_steps
 from tests.studies.fake import records, traces
 
 pytest.importorskip("matplotlib", reason="figures need matplotlib")

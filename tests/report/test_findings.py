@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sharpen.analysis.outcome import Outcome, outcome
 from sharpen.errors import InputError
 from sharpen.report.findings import CLAIMS, claims, fill, findings_blocks
 from sharpen.studies import load_study
-from sharpen.studies.outcome import Outcome, outcome
 from sharpen.trial import Trial
 from tests.studies.fake import bump, records, traces
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from sharpen.analysis.curves import Curve, Point, lambda_curves
+from sharpen.analysis.outcome import Provenance, outcome
 from sharpen.paper import published
+from sharpen.report.cells import number, signed
 from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.page import Part, study_page
 from sharpen.report.special_tables import lambda_table
 from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
 from sharpen.report.study_text import agreement, band_sentences, gain_sentence, provenance_sentence
 from sharpen.report.tables import to_csv
-from sharpen.report.values import number, signed
 from sharpen.studies import load_study
-from sharpen.studies.curves import Curve, Point, lambda_curves
-from sharpen.studies.outcome import Provenance, outcome
 from tests.studies.fake import records, traces
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sharpen.errors import InputError
+from sharpen.report.cells import Chance, Gain, Number, Quoted, Reason, Score, number, signed
 from sharpen.report.tables import Column, Table, latex_document, latex_text, to_csv, to_latex, to_markdown
-from sharpen.report.values import Chance, Gain, Number, Quoted, Reason, Score, number, signed
 
 NASTY = r"50 % & more_of <script>alert(1)</script> | {x}^2 ~ \end{document} #1 $y$ λ − ± [a](b) * ` 中 é"
 

@@ -21,9 +21,9 @@ import torch
 import sharpen
 from sharpen.cluster.connection import connected
 from sharpen.errors import InputError
+from sharpen.store import Store
 from sharpen.studies import load_study
 from sharpen.studies.runner import run
-from sharpen.studies.store import Store
 
 # Two nodes of a real cluster
 

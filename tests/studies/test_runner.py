@@ -11,12 +11,12 @@ import pytest
 
 import sharpen
 from sharpen.errors import InputError
+from sharpen.store import Store, StoreError
 from sharpen.studies import load_study, plan
 from sharpen.studies import runner as runner_module
 from sharpen.studies.cost import Costs
-from sharpen.studies.progress import progress
 from sharpen.studies.runner import run
-from sharpen.studies.store import Store, StoreError
+from sharpen.studies.status import progress
 from sharpen.studies.work import Sizes, Work
 from sharpen.training import trials as trials_module
 from sharpen.trial import Record, Trial

@@ -12,11 +12,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sharpen.analysis.outcome import outcome
+from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError
 from sharpen.paper import setting
 from sharpen.studies import Study, each_once, list_studies, load_study, plan
-from sharpen.studies.outcome import outcome
-from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import KEYS, PAPER_STUDIES
 
 MINE = """\

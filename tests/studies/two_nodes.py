@@ -28,8 +28,8 @@ from sharpen.cluster import pool
 from sharpen.cluster.connection import connected
 from sharpen.cluster.parcel import Parcel, pack, unpack
 from sharpen.cluster.task import Report
+from sharpen.store import Store
 from sharpen.studies import load_study, runner
-from sharpen.studies.store import Store
 
 STUDY = """\
 title: Two nodes

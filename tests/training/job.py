@@ -12,8 +12,8 @@ import torch
 from sharpen import Trial, train
 from sharpen.cli.compare import compare
 from sharpen.graph import Graph
+from sharpen.graph.splits import class_balanced
 from sharpen.large import layerwise
-from sharpen.splits import class_balanced
 from sharpen.training import batched, memory
 from sharpen.training import trials as training
 from sharpen.training.ranks import current_ranks, joined

@@ -14,9 +14,9 @@ import torch
 
 from sharpen import InputError, Trial, to_frame, train
 from sharpen.graph import Graph
+from sharpen.graph.splits import Split, class_balanced
 from sharpen.large import batches, open_graph, store_graph
 from sharpen.models import Network
-from sharpen.splits import Split, class_balanced
 from sharpen.training import batched, memory
 from sharpen.training import trials as training
 from sharpen.training.memory import choose_batching, full_batch_bytes

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sharpen.evaluation.metrics import roc_auc
 from sharpen.graph import Graph
-from sharpen.splits import Split
+from sharpen.graph.splits import Split
 from sharpen.trial import Trial
 
 

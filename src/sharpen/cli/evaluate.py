@@ -26,7 +26,7 @@ def evaluate(
 
     Only nodes count whose label was not given to the fit. A blank prediction counts as not answered.
     """
-    from sharpen.tables import Columns, comparable_ids, label_column, read_nodes_and_edges, read_predictions
+    from sharpen.files import Columns, comparable_ids, label_column, read_nodes_and_edges, read_predictions
 
     frame = read_predictions(predictions)
     for column in ("label", "probability", "labeled"):

@@ -102,10 +102,7 @@ def fit(
     from sharpen.cli.outputs import output_folder, write_together
     from sharpen.cluster.connection import HERE, check_place
     from sharpen.estimator import NodeClassifier
-    from sharpen.fitting.predictions import prediction_frame
-    from sharpen.report.fit import expectation, print_fit
-    from sharpen.report.page import fit_page, write_page
-    from sharpen.tables import (
+    from sharpen.files import (
         Columns,
         FeatureEncoder,
         check_labels,
@@ -114,6 +111,9 @@ def fit(
         to_graph,
         write_predictions,
     )
+    from sharpen.fitting.predictions import prediction_frame
+    from sharpen.report.fit import expectation, print_fit
+    from sharpen.report.page import fit_page, write_page
     from sharpen.training.device import resolve_device
     from sharpen.training.trials import versions
 

@@ -42,8 +42,8 @@ def predict(
 ) -> None:
     """Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns."""
     from sharpen.estimator import NodeClassifier
+    from sharpen.files import FeatureEncoder, to_graph, write_predictions
     from sharpen.fitting.predictions import prediction_frame
-    from sharpen.tables import FeatureEncoder, to_graph, write_predictions
     from sharpen.training.device import resolve_device
 
     def tell(text: str) -> None:
@@ -88,7 +88,7 @@ def predict(
 
 
 def _output(out: Path | None, parquet: bool) -> Path:
-    from sharpen.tables import check_output
+    from sharpen.files import check_output
 
     if out is None:
         out = Path("predictions.parquet" if parquet else "predictions.csv")
@@ -121,7 +121,7 @@ def _read(
     nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None], encoder: Any
 ) -> Any:
     """The tables, with columns named now, or as when the model was fitted; a graph to predict need not have labels."""
-    from sharpen.tables import Columns, read_nodes_and_edges
+    from sharpen.files import Columns, read_nodes_and_edges
 
     columns: dict[str, Any] = {key: value or saved.get(key) for key, value in named.items()}
     columns |= {"decimal_commas": encoder.decimal_commas, "weight_comma": encoder.weight_comma}

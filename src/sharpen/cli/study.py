@@ -27,8 +27,8 @@ from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_stud
 from sharpen.studies.protocol import covers, one_of
 
 if TYPE_CHECKING:
-    from sharpen.studies.progress import CellProgress
     from sharpen.studies.runner import Summary
+    from sharpen.studies.status import CellProgress
 
 study = typer.Typer(
     no_args_is_help=True, help="The paper's tables and figures, and your own studies: runs that resume."
@@ -100,8 +100,8 @@ def run(
     """
     studies = _studies(names)
     # Not above: torch takes seconds to import, and help and completion should not wait for it.
+    from sharpen.store import Store
     from sharpen.studies import runner
-    from sharpen.studies.store import Store
 
     with _ending_gently() as stop:
         summary = runner.run(
@@ -154,9 +154,9 @@ def status(
     one_of("protocol", protocol, PROTOCOLS)
     all_studies = [each for each in list_studies() if each.reads is None and protocol in each.protocols]
     studies = _studies(names) if names else all_studies
+    from sharpen.store import Store
     from sharpen.studies.cost import Costs
-    from sharpen.studies.progress import progress
-    from sharpen.studies.store import Store
+    from sharpen.studies.status import progress
     from sharpen.training.device import PRECISIONS, check_precision, describe_device, resolve_device
 
     one_of("precision", precision, PRECISIONS)

@@ -16,7 +16,7 @@ from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
 from sharpen.studies.protocol import one_of
 
 if TYPE_CHECKING:
-    from sharpen.report.reader import Reader
+    from sharpen.report.builder import Reader
     from sharpen.report.study import Sheet
 
 STORE = Path("sharpen-out") / "store"
@@ -63,12 +63,12 @@ def report(
         one_of("protocol", protocol, PROTOCOLS)
     studies = each_once(map(load_study, names)) if names else list_studies()
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
+    from sharpen.analysis.outcome import costs
+    from sharpen.report.builder import Reader, unavailable
     from sharpen.report.page import study_page, write_page
-    from sharpen.report.reader import Reader, unavailable
     from sharpen.report.study import index_markdown
     from sharpen.report.study_text import cost_sentence
-    from sharpen.studies.outcome import costs
-    from sharpen.studies.store import Store
+    from sharpen.store import Store
 
     kept = Store(store)
     if not kept.ids():
@@ -135,8 +135,8 @@ def write_sheet(sheet: Sheet, out: Path, figures: bool) -> None:
 
 def write_findings(path: Path, reader: Reader) -> None:
     """The file with its numbers made anew."""
+    from sharpen.analysis.outcome import costs
     from sharpen.report.findings import fill, findings_blocks
-    from sharpen.studies.outcome import costs
 
     blocks = findings_blocks(
         lambda name, protocol: reader.outcome(load_study(name), protocol),

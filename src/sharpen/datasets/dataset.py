@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sharpen.checks import Array
 from sharpen.errors import InputError
-from sharpen.given import Array
 from sharpen.graph import Graph
-from sharpen.splits import Split, draw_split
+from sharpen.graph.splits import Split, draw_split
 
 METRICS = ("accuracy", "balanced-accuracy", "roc-auc")
 

@@ -14,7 +14,7 @@ from sharpen.datasets.arrays import both_directions, read_arrays
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.graph import Graph
-from sharpen.splits import from_masks
+from sharpen.graph.splits import from_masks
 
 URL = (
     "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/"

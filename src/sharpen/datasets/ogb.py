@@ -23,7 +23,7 @@ from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.splits import Split
+from sharpen.graph.splits import Split
 
 URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
 RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")

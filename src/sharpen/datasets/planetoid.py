@@ -16,7 +16,7 @@ import scipy.sparse
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, read_verified
 from sharpen.graph import Graph
-from sharpen.splits import from_masks
+from sharpen.graph.splits import from_masks
 
 URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
 

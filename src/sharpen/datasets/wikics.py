@@ -16,7 +16,7 @@ from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.splits import from_masks
+from sharpen.graph.splits import from_masks
 
 URL = "https://github.com/pmernyei/wiki-cs-dataset/raw/master/dataset/data.json"
 SHA256 = "9bf8cb3ef8eeae81b25e6ccbe0ea195600c205d7edf63ce04f2ec8d9c7dcb3d8"

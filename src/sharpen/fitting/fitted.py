@@ -25,7 +25,7 @@ from sharpen.fitting.calibrated import (
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
-from sharpen.fitting.lonely import Lonely, judge_lonely, lonely_nodes
+from sharpen.fitting.isolated import Lonely, judge_lonely, lonely_nodes
 from sharpen.fitting.members import Backbone, Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
@@ -93,7 +93,7 @@ class Fitted:
         graph_id: What that graph is recognised by.
         num_features, num_classes: What it takes and gives.
         report: Scores, verdicts and notes, ready for JSON.
-        cuts: How the graph was taken in batches for each model (:class:`sharpen.fitting.population.PopulationBackbone`).
+        cuts: How the graph was taken in batches for each model (:class:`sharpen.fitting.backbone.PopulationBackbone`).
         curves: Traces of the members of the best candidate (``chosen``) and of its plain twin (``plain``); not saved.
     """
 

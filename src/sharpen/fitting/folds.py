@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.splits import Split
+from sharpen.graph.splits import Split
 
 SLICES = 5
 # A class needs two nodes to learn from, whatever slice is held out.

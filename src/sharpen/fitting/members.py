@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
-from sharpen.splits import Split
+from sharpen.graph.splits import Split
 
 # No opinion rules a class out: beside others, one that is too sure would be a veto.
 LEAST = float(np.log(1e-4))

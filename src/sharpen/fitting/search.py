@@ -16,7 +16,7 @@ from sharpen.fitting.folds import draw_round, rounds_wanted
 from sharpen.fitting.members import Backbone, Job, Member
 from sharpen.fitting.selection import shortlist
 from sharpen.graph import Graph
-from sharpen.splits import Split
+from sharpen.graph.splits import Split
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.

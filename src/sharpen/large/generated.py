@@ -20,8 +20,8 @@ import scipy.sparse as sp
 
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
+from sharpen.graph.splits import Split
 from sharpen.large.stored import StoredGraph, is_free, open_graph, read_origin, save_array, write_stored
-from sharpen.splits import Split
 
 
 @dataclass(frozen=True)

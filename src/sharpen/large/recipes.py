@@ -15,10 +15,10 @@ from typing import Any
 from sharpen.datasets import Dataset, Splits, load_dataset
 from sharpen.datasets.download import cache_folder, data_folders
 from sharpen.errors import InputError
+from sharpen.graph.splits import load_split, save_split
 from sharpen.large.generated import generate
 from sharpen.large.stored import is_free, open_graph, store_graph
 from sharpen.paper import setting
-from sharpen.splits import load_split, save_split
 from sharpen.trial import Trial
 
 

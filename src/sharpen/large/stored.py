@@ -29,8 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sharpen.checks import Array, checked_class_names, checked_labels
 from sharpen.errors import InputError
-from sharpen.given import Array, checked_class_names, checked_labels
 from sharpen.graph import Adjacency, Graph
 
 # Entries of an array on disk that are checked together.

@@ -12,7 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from sharpen.analysis.curves import lambda_curves
+from sharpen.analysis.dynamics import Traces, dynamics
+from sharpen.analysis.outcome import NOT_RUN, Cost, Outcome
+from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError, did_you_mean
+from sharpen.report.cells import Number, Quoted, Reason
 from sharpen.report.missing import missing_lams
 from sharpen.report.names import cell_title, dataset_title
 from sharpen.report.shares import run_seconds, shares, was_run
@@ -30,12 +35,7 @@ from sharpen.report.study_text import (
 )
 from sharpen.report.tables import Column, Place, Table, to_markdown
 from sharpen.report.tally import tally
-from sharpen.report.values import Number, Quoted, Reason
 from sharpen.studies.cost import duration
-from sharpen.studies.curves import lambda_curves
-from sharpen.studies.dynamics import Traces, dynamics
-from sharpen.studies.outcome import NOT_RUN, Cost, Outcome
-from sharpen.studies.ranking import rankings
 from sharpen.studies.spec import Study, list_studies, load_study
 
 # The graphs whose files are at hand for this project's own records.
@@ -69,7 +69,7 @@ def findings_blocks(
         reported: the protocols under which a study has a report of its own.
 
     >>> import pandas as pd
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> def found(name, protocol):
     ...     return outcome(load_study(name), protocol, pd.DataFrame())
     >>> blocks = findings_blocks(found, lambda _: {}, [], lambda study: study.protocols)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 
+from sharpen.analysis.curves import Curve, on_lambda_curve
+from sharpen.analysis.outcome import NOT_RUN, CellOutcome, Outcome
+from sharpen.analysis.runs import Side
 from sharpen.report.names import cell_title, dataset_title, plural
-from sharpen.studies.curves import Curve, on_lambda_curve
-from sharpen.studies.outcome import NOT_RUN, CellOutcome, Outcome
-from sharpen.studies.sides import Side
 
 # So many variants, or ranges of λ, are named; of more, it is said how many there are.
 _MOST_NAMED = 4
@@ -19,7 +19,7 @@ def missing_lines(outcome: Outcome) -> list[str]:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> missing_lines(outcome(load_study("arxiv"), "paper", pd.DataFrame(), unavailable={"ogbn-arxiv": "data not at hand"}))
     ['data not at hand: ogbn-arxiv (3 cells).']
     """
@@ -35,7 +35,7 @@ def missing_lams(outcome: Outcome, curves: Sequence[Curve]) -> str | None:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> missing_lams(outcome(load_study("main"), "paper", pd.DataFrame()), []) is None
     True
     """
@@ -70,7 +70,7 @@ def places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("arxiv"), "paper", pd.DataFrame())
     >>> places(empty.cells, empty), places(empty.cells[:1], empty)
     ('ogbn-arxiv (3 cells)', 'ogbn-arxiv GCN (1 cell)')

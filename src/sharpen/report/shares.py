@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sharpen.studies.outcome import Outcome
+from sharpen.analysis.outcome import Outcome
 
 
 class Share(NamedTuple):
@@ -22,7 +22,7 @@ def run_seconds(outcome: Outcome) -> dict[str, float]:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> run_seconds(outcome(load_study("universal"), "paper", pd.DataFrame()))
     {}
     """
@@ -48,7 +48,7 @@ def was_run(outcome: Outcome, share: Share) -> bool:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> was_run(outcome(load_study("universal"), "paper", pd.DataFrame()), Share(0, 0, 0.0))
     False
     """

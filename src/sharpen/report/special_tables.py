@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from sharpen.analysis.curves import Band, Curve, glass_bands
+from sharpen.analysis.dynamics import Dynamics
+from sharpen.analysis.outcome import NOT_RUN, Outcome, same_but
+from sharpen.analysis.ranking import Entry, Ranking, rankings
 from sharpen.paper import retuned
+from sharpen.report.cells import Gain, Number, Quartiles, Quoted, Ranked, Reason, Score, Text, UpDown, Value, number
 from sharpen.report.names import counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.tables import Column, Place, Table
-from sharpen.report.values import Gain, Number, Quartiles, Quoted, Ranked, Reason, Score, Text, UpDown, Value, number
-from sharpen.studies.curves import Band, Curve, glass_bands
-from sharpen.studies.dynamics import Dynamics
-from sharpen.studies.outcome import NOT_RUN, Outcome, same_but
-from sharpen.studies.ranking import Entry, Ranking, rankings
 from sharpen.studies.spec import Study
 from sharpen.trial import Trial
 
@@ -25,7 +25,7 @@ TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     """What λ does to each model: Glass's Δ over datasets, and how many cells surely gain or lose.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
     >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
     >>> [value.line().text for value in table.rows[-1][1]]
@@ -110,7 +110,7 @@ def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
 def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
     """Methods down, datasets across: every score with its rank on the dataset, ours in bold with the paper's below.
 
-    >>> from sharpen.studies.ranking import Entry
+    >>> from sharpen.analysis.ranking import Entry
     >>> entries = (Entry("Other", 85.0, 0.5, ours=False, rank=1), Entry("GCN+TS", None, None, ours=True, reason="not run yet"))
     >>> [row[1].line().text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
     ['85.00 ± 0.50 (1st)']
@@ -157,7 +157,7 @@ def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
 def ranking_data(rankings: Sequence[Ranking]) -> Table:
     """The same, one row per method and dataset; what CSV files hold.
 
-    >>> from sharpen.studies.ranking import Entry
+    >>> from sharpen.analysis.ranking import Entry
     >>> data = ranking_data([Ranking("cora", (Entry("Other", 85.0, 0.5, ours=False, rank=1),))])
     >>> [column.key for column in data.columns]
     ['dataset', 'method', 'ours', 'score', 'rank', 'paper']
@@ -184,7 +184,7 @@ def shown_rankings(study: Study, main: Outcome) -> list[Ranking]:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> cora = shown_rankings(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))[0]
     >>> {entry.rank for entry in cora.entries}
     {None}
@@ -202,7 +202,7 @@ def retuned_table(outcome: Outcome) -> Table | None:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> table = retuned_table(outcome(load_study("retune"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"]))
     >>> [place.line().text for place in table.rows[0]]
     ['Cora', 'GCN', '0.001', '0.7', 'not run yet', '', '0.001', '0.65']

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sharpen.analysis.curves import Curve, lambda_curves, on_lambda_curve
+from sharpen.analysis.dynamics import Dynamics, Traces, dynamics
+from sharpen.analysis.outcome import Outcome
+from sharpen.analysis.ranking import Ranking
+from sharpen.analysis.steps import offset_steps, retune_steps
 from sharpen.report import figures
 from sharpen.report.missing import missing_lams, missing_lines
 from sharpen.report.names import dataset_title
@@ -37,12 +42,7 @@ from sharpen.report.study_text import (
 )
 from sharpen.report.tables import Table, latex_document, markdown_text, to_csv, to_latex, to_markdown
 from sharpen.studies.cost import duration
-from sharpen.studies.curves import Curve, lambda_curves, on_lambda_curve
-from sharpen.studies.dynamics import Dynamics, Traces, dynamics
-from sharpen.studies.outcome import Outcome
-from sharpen.studies.ranking import Ranking
 from sharpen.studies.spec import Contrast, Study
-from sharpen.studies.steps import offset_steps, retune_steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +90,7 @@ def study_sheet(outcome: Outcome, traces: Traces | None = None) -> Sheet:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> sheet = study_sheet(outcome(load_study("universal"), "paper", pd.DataFrame()))
     >>> sheet.name, sheet.findings[0]
     ('universal-paper', 'ts-0.25 − baseline: no cell has all its pairs yet.')
@@ -156,7 +156,7 @@ def shown_contrasts(outcome: Outcome) -> tuple[Contrast, ...]:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> [contrast.name for contrast in shown_contrasts(empty)]
     ['ts--1 - baseline']
@@ -173,7 +173,7 @@ def is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> is_about_lam(outcome(load_study("lambda-curves"), "paper", pd.DataFrame()), [])
     False
     """
@@ -197,7 +197,7 @@ def scored_names(outcome: Outcome) -> list[str]:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> scored_names(outcome(load_study("main"), "paper", pd.DataFrame()))
     ['baseline']
     """
@@ -213,7 +213,7 @@ def comparison_sheet(study: Study, main: Outcome) -> Sheet:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> sheet = comparison_sheet(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))
     >>> sheet.findings
     ('No score of ours is there to rank yet.',)
@@ -253,7 +253,7 @@ def sheet_markdown(sheet: Sheet, figure_folder: str | None = None) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> page = sheet_markdown(study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame())))
     >>> page.splitlines()[0]
     '# ogbn-arxiv (arxiv, paper protocol)'
@@ -288,7 +288,7 @@ def sheet_csv(sheet: Sheet) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> sheet = study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame(), models=["gcn"]))
     >>> print(sheet_csv(sheet)[:68])
     dataset,model,comparison,against_mean,against_sd,against_n,against_p
@@ -301,7 +301,7 @@ def sheet_latex(sheet: Sheet) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> sheet_latex(study_sheet(outcome(load_study("arxiv"), "paper", pd.DataFrame()))).splitlines()[2]
     '\\usepackage{booktabs}'
     """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from sharpen.analysis.curves import on_lambda_curve
+from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
+from sharpen.analysis.runs import Side
 from sharpen.evaluation.paired import FEWEST_BOOTSTRAPPED
 from sharpen.paper import lambda_star
-from sharpen.report.names import dataset_title, model_title, plural
-from sharpen.report.tables import Column, Place, Table
-from sharpen.report.values import (
+from sharpen.report.cells import (
     Chance,
     Choice,
     Gain,
@@ -22,9 +23,8 @@ from sharpen.report.values import (
     how_many,
     number,
 )
-from sharpen.studies.curves import on_lambda_curve
-from sharpen.studies.outcome import CellOutcome, Effect, Outcome
-from sharpen.studies.sides import Side
+from sharpen.report.names import dataset_title, model_title, plural
+from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Contrast, Study
 
 HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
@@ -42,7 +42,7 @@ def score_grid(outcome: Outcome, name: str) -> Table:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> [value.line().text for value in score_grid(empty, "baseline").rows[0][1]]
     ['not run yet', 'paper 84.54 ± 0.86']
@@ -77,7 +77,7 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("test-only"), "paired", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> [value.line().text for value in gain_grid(empty, empty.study.compare[0]).rows[0][1]]
     ['not run yet', 'paper −3.84 ± 0.70']
@@ -118,7 +118,7 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])
     >>> len(details(empty).rows)
     3
@@ -167,7 +167,7 @@ def score_data(outcome: Outcome) -> Table:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> len(score_data(outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])).rows)
     6
     """
@@ -316,7 +316,7 @@ def kept_setting(cell: CellOutcome, effect: Effect, study: Study) -> str | None:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> kept_setting(empty.cells[0], empty.cells[0].effects[0], empty.study) is None
     True

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from sharpen.analysis.curves import Band, Curve, glass_bands
+from sharpen.analysis.dynamics import Dynamics
+from sharpen.analysis.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
+from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
 from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
 from sharpen.report.study_tables import minus
 from sharpen.report.tally import tally
-from sharpen.report.values import brief, number, signed
 from sharpen.studies.cost import duration
-from sharpen.studies.curves import Band, Curve, glass_bands
-from sharpen.studies.dynamics import Dynamics
-from sharpen.studies.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
 
 # How a record marks code that was not committed as it was.
 _CHANGED = "+changes"
@@ -28,7 +28,7 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
     'ts-0.25 − baseline: no cell has all its pairs yet.'
     """
@@ -58,7 +58,7 @@ def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[st
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> gain_sentences(empty, [contrast.name for contrast in empty.study.compare], most=4)
     ['60 comparisons, and no cell has all the pairs of one yet.']
@@ -111,7 +111,7 @@ def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[
         curves: of all models.
         missing: which λ they do not show; the first sentence begins with it.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
     >>> band_sentences([Curve("cora", "gcn", "accuracy", points, 5)])
     ['GCN (1 dataset): the median Δ is at least 0 from λ = 0 to λ = 1, at 2 of 2 positive λ in all, and largest at λ = 1 (+1.00).']
@@ -150,7 +150,7 @@ def agreement(
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> [len(cells) for cells in agreement(outcome(load_study("main"), "paper", pd.DataFrame()), "baseline")]
     [0, 0, 52]
     """
@@ -174,7 +174,7 @@ def agreement_sentence(outcome: Outcome, name: str) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> agreement_sentence(outcome(load_study("arxiv"), "paper", pd.DataFrame()), "baseline")
     "baseline: no cell can be compared with the paper's score yet."
     """

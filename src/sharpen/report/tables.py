@@ -1,6 +1,6 @@
 r"""Tables of results: one model, written as Markdown, CSV or LaTeX.
 
-What stands in a table are values that know how they look (:mod:`sharpen.report.values`). CSV keeps the numbers themselves.
+What stands in a table are values that know how they look (:mod:`sharpen.report.cells`). CSV keeps the numbers themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sharpen.errors import InputError
-from sharpen.report.values import Line, Text, Value
+from sharpen.report.cells import Line, Text, Value
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Table:
         notes: what a reader must know to read it.
         rules: indices of the rows that a line parts from those above.
 
-    >>> from sharpen.report.values import Gain
+    >>> from sharpen.report.cells import Gain
     >>> toy = Table("Toy", (Column("dataset", "dataset"), Column("gain", "gain", "right")), (("Cora", Gain(1.0, (-1, 3), 4)),))
     >>> print(to_markdown(toy))
     **Toy**
@@ -81,7 +81,7 @@ class Table:
 def to_markdown(table: Table) -> str:
     """The table as GitHub and most others read it; what a user wrote cannot break out of its place.
 
-    >>> from sharpen.report.values import Reason
+    >>> from sharpen.report.cells import Reason
     >>> print(to_markdown(Table("A|B", (Column("a", "a<b"),), ((Reason("not run yet"),),), notes=("n is 5.",))))
     **A\\|B**
     <BLANKLINE>
@@ -108,7 +108,7 @@ def to_markdown(table: Table) -> str:
 def to_csv(table: Table) -> str:
     """The numbers of the table, unrounded, one column per number.
 
-    >>> from sharpen.report.values import Gain, Reason
+    >>> from sharpen.report.cells import Gain, Reason
     >>> columns = (Column("dataset", "dataset"), Column("gain", "gain"))
     >>> print(to_csv(Table("Toy", columns, (("cora", Gain(1.0, (-1.0, 3.0), 4)), ("cs", Reason("not run yet"))))))
     dataset,gain_difference,gain_low,gain_high,gain_n,gain_reason

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sharpen.analysis.curves import on_lambda_curve
+from sharpen.analysis.outcome import Effect, Outcome
 from sharpen.report.names import plural
-from sharpen.studies.curves import on_lambda_curve
-from sharpen.studies.outcome import Effect, Outcome
 from sharpen.studies.spec import Contrast
 
 
@@ -88,7 +88,7 @@ def contrast_words(outcome: Outcome, contrast: Contrast) -> str:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> told = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"])
     >>> contrast_words(told, told.study.compare[0])
     'λ by validation against plain training'

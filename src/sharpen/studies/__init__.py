@@ -1,4 +1,4 @@
-"""Studies: declared sets of trials, where their records live, and what runs them."""
+"""Studies: declared sets of trials, what runs them, and how far they are."""
 
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import PROTOCOLS, runs

@@ -46,7 +46,7 @@ class Costs:
         kind: ``cpu`` or ``cuda``.
         device: The device's name, as records have it; None: any of its kind, for a look from another machine.
         precision: ``float32``, ``tf32`` or ``float64``.
-        frame: Past runs, those among them that were made again for a trace (:meth:`sharpen.studies.store.Store.runs`).
+        frame: Past runs, those among them that were made again for a trace (:meth:`sharpen.store.Store.runs`).
 
     >>> trial = Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123")
     >>> costs = Costs("cuda", "NVIDIA H200", "tf32")

@@ -20,10 +20,10 @@ from sharpen.cluster.connection import HERE, check_place
 from sharpen.cluster.pool import Result, pool_on
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
+from sharpen.store import Store, StoreError
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
-from sharpen.studies.store import Store, StoreError
 from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
 from sharpen.training import train
 from sharpen.training.device import arithmetic, describe_device, resolve_device

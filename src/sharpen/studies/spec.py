@@ -39,9 +39,9 @@ from typing import Any, NamedTuple
 
 from sharpen.errors import InputError
 from sharpen.paper import published_tables
+from sharpen.studies.field_values import Relative, Value, fields_of, flag, values_of
 from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
-from sharpen.studies.reading import Source, Where, read
-from sharpen.studies.values import Relative, Value, fields_of, flag, values_of
+from sharpen.studies.yaml_source import Source, Where, read
 from sharpen.trial import MODELS, Trial
 
 # In the order of the paper.

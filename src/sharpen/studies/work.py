@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sharpen.datasets import find_dataset
 from sharpen.errors import InputError
+from sharpen.store import Store
 from sharpen.studies.cost import CAUTION, Costs
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.spec import Study
-from sharpen.studies.store import Store
 from sharpen.training.trials import shared
 from sharpen.trial import Trial
 

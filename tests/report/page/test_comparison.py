@@ -11,8 +11,8 @@ from sklearn.metrics import confusion_matrix
 from sharpen.datasets import Dataset, Splits
 from sharpen.evaluation import compare_lams
 from sharpen.graph import Graph
+from sharpen.graph.splits import Split
 from sharpen.report.page import Page, comparison_page
-from sharpen.splits import Split
 from sharpen.trial import Record, Trial, to_frame
 
 RNG = np.random.default_rng(0)

@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from sharpen.analysis.curves import Curve, Point
+from sharpen.analysis.outcome import Outcome, outcome
+from sharpen.analysis.ranking import Entry, Ranking
 from sharpen.cli.app import app
+from sharpen.report.cells import Gain
 from sharpen.report.page import Page, Part, study_page, write_page
 from sharpen.report.page.sheets import sheet
 from sharpen.report.page.study_charts import glass_charts, lambda_charts, ranking_charts
 from sharpen.report.tables import Column, Table
-from sharpen.report.values import Gain
 from sharpen.studies import load_study
-from sharpen.studies.curves import Curve, Point
-from sharpen.studies.outcome import Outcome, outcome
-from sharpen.studies.ranking import Entry, Ranking
 from tests.browser import Browser, Tab
 from tests.studies.conftest import TINY
 from tests.studies.fake import records, traces

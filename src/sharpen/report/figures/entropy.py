@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sharpen.analysis.dynamics import Dynamics, Series
 from sharpen.errors import InputError
 from sharpen.report.figures.style import PLAIN, SHARP, caption, new_figure, styled, zero_line
 from sharpen.report.names import cell_title
-from sharpen.studies.dynamics import Dynamics, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ def entropy_figure(cells: Sequence[Dynamics]) -> Figure:
 
     >>> import numpy as np
     >>> from sharpen.evaluation import paired_difference
-    >>> from sharpen.studies.dynamics import Trajectories
+    >>> from sharpen.analysis.dynamics import Trajectories
     >>> runs = Trajectories("baseline", np.full((2, 9), 0.5), np.full((2, 9), 0.6))
     >>> cell = Dynamics("cora", "gcn", runs, runs, paired_difference([0.1, 0.2], [0.1, 0.1]), above=0.5)
     >>> len(entropy_figure([cell]).axes)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.errors import InputError
+from sharpen.report.cells import signed
 from sharpen.report.figures.style import MARKERS, NEUTRAL, caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title, plural
 from sharpen.report.study_tables import kept_setting
-from sharpen.report.values import signed
-from sharpen.studies.outcome import CellOutcome, Effect, Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def forest_figure(outcome: Outcome, contrast: str | None = None) -> Figure:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> forest_figure(outcome(load_study("arxiv"), "paper", pd.DataFrame()))
     Traceback (most recent call last):
     sharpen.errors.InputError: study 'arxiv' has no pairs for 'ts-0.25 - baseline' yet; run it first, see sharpen study status

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sharpen.analysis.curves import Band, Curve, every_band, glass_bands
 from sharpen.errors import InputError
+from sharpen.report.cells import brief
 from sharpen.report.figures.style import (
     GAIN,
     LOSS,
@@ -19,8 +21,6 @@ from sharpen.report.figures.style import (
     zero_line,
 )
 from sharpen.report.names import METRIC_TITLES, counted_model, dataset_title, model_title
-from sharpen.report.values import brief
-from sharpen.studies.curves import Band, Curve, every_band, glass_bands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def lambda_panels(curves: Sequence[Curve], missing: str | None = None) -> Figure
         curves: One for each cell.
         missing: Which λ of the study they do not show, for the caption (:func:`sharpen.report.missing.missing_lams`).
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = [Point(lam, 80 + lam, 1.0, 5, lam, (lam - 0.5, lam + 0.5), lam) for lam in (0.0, 0.5, 1.0, 1.5)]
     >>> len(lambda_panels([Curve("cora", "gcn", "accuracy", tuple(points), 5)]).axes)
     1
@@ -120,7 +120,7 @@ def _limits(curve: Curve) -> tuple[float, float]:
 def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """Glass's Δ over λ: the median over datasets and the interquartile band, one panel per model.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
     >>> glass_figure([Curve("cora", "gcn", "accuracy", points, 5)]).axes[0].get_xlabel()
     'λ'
@@ -181,7 +181,7 @@ def _symlog_ticks(axes: Axes, low: float, high: float) -> None:
 def improvements_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     """For every λ, in how many cells the score rises or falls, and by how much in units of Glass's Δ.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
     >>> len(improvements_figure([Curve("cora", "gcn", "accuracy", points, 5)]).axes)
     2

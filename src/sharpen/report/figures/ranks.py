@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sharpen.analysis.ranking import SHARPENED, Entry, Ranking
 from sharpen.errors import InputError
 from sharpen.report.figures.style import NEUTRAL, PLAIN, SHARP, caption, new_figure, styled
 from sharpen.report.names import dataset_title
-from sharpen.studies.ranking import SHARPENED, Entry, Ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

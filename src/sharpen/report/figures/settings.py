@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sharpen.analysis.steps import Step
 from sharpen.errors import InputError
 from sharpen.report.figures.style import MARKERS, caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title
 from sharpen.studies.plan import Cell
-from sharpen.studies.steps import Step
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def offset_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
     """The gain of moving both weights by δ, one panel per dataset, one mark per model.
 
     Args:
-        found: by cell, as :func:`sharpen.studies.steps.offset_steps` gives them.
+        found: by cell, as :func:`sharpen.analysis.steps.offset_steps` gives them.
 
     >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
     >>> len(offset_figure({("cora", "gcn"): steps}).axes)
@@ -84,7 +84,7 @@ def retune_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
     """The gain of every learning rate and dropout around the setting, one small map per cell.
 
     Args:
-        found: by cell, as :func:`sharpen.studies.steps.retune_steps` gives them.
+        found: by cell, as :func:`sharpen.analysis.steps.retune_steps` gives them.
 
     >>> steps = [Step(x, y, x * y, None, chosen=x == 2 and y == 0) for x in (0.5, 1.0, 2.0) for y in (-0.1, 0.0, 0.1)]
     >>> len(retune_figure({("cora", "gcn"): steps}).axes)  # the map and its colours

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sharpen.analysis.curves import Curve
+from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
+from sharpen.report.cells import Chance, Gain, signed
 from sharpen.report.names import cell_title
 from sharpen.report.page.charts import axis, facts, lines, rounded, series
 from sharpen.report.page.document import shortened
 from sharpen.report.study_tables import gain_grid, minus
 from sharpen.report.tables import Place, Table, latex_document, to_csv, to_latex, to_markdown
-from sharpen.report.values import Chance, Gain, signed
-from sharpen.studies.curves import Curve
-from sharpen.studies.outcome import CellOutcome, Effect, Outcome
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
 
@@ -72,7 +72,7 @@ def gain_sheet(outcome: Outcome, contrast: Contrast, curves: Mapping[Cell, tuple
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
     >>> gain_sheet(empty, empty.study.compare[0], {})["rows"][0][1][0]["text"]
     'not run yet'
@@ -130,7 +130,7 @@ def _pairs(cell: CellOutcome, effect: Effect) -> dict[str, Any]:
 def curve_chart(curve: Curve, note: str = "") -> dict[str, Any]:
     """The scores of a cell over λ with the interval of the paired difference to λ = 0.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.5))
     >>> curve_chart(Curve("cora", "gcn", "accuracy", points, 5))["series"][0]["high"]
     [81.0, 81.5]

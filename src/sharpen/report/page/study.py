@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from sharpen.analysis.curves import Curve, lambda_curves
+from sharpen.analysis.dynamics import Traces, dynamics
+from sharpen.analysis.outcome import Cost, Outcome
+from sharpen.analysis.steps import offset_steps, retune_steps
+from sharpen.report.cells import signed
 from sharpen.report.missing import missing_lams
 from sharpen.report.page.charts import chapter, choice, facts, section, words
 from sharpen.report.page.document import Page
@@ -33,14 +38,9 @@ from sharpen.report.study import (
 )
 from sharpen.report.study_tables import details, minus, score_grid
 from sharpen.report.tally import Tally, contrast_words, tally
-from sharpen.report.values import signed
 from sharpen.studies.cost import duration
-from sharpen.studies.curves import Curve, lambda_curves
-from sharpen.studies.dynamics import Traces, dynamics
-from sharpen.studies.outcome import Cost, Outcome
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
-from sharpen.studies.steps import offset_steps, retune_steps
 
 PROTOCOLS = {
     "paired": "paired protocol: 20 splits or seeds",
@@ -60,7 +60,7 @@ class Part:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> study = load_study("universal")
     >>> Part(study, outcome(study, "paper", pd.DataFrame())).traces is None
     True
@@ -86,7 +86,7 @@ def study_page(parts: Sequence[Part], costs: Sequence[Cost], command: str) -> Pa
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> study = load_study("universal")
     >>> page = study_page([Part(study, outcome(study, p, pd.DataFrame())) for p in ("paper", "paired")], [], "")
     >>> [view["name"] for view in page.chapters[0]["views"]]

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from sharpen.analysis.curves import Band, Curve, every_band, glass_bands
+from sharpen.analysis.dynamics import Dynamics
+from sharpen.analysis.outcome import Outcome
+from sharpen.analysis.ranking import Ranking
+from sharpen.analysis.steps import Step
+from sharpen.report.cells import Gain, Score
 from sharpen.report.names import cell_title, counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.page.charts import axis, lines, rounded, series
 from sharpen.report.page.curves import MOST_POINTS
 from sharpen.report.study_tables import kept_setting
-from sharpen.report.values import Gain, Score
-from sharpen.studies.curves import Band, Curve, every_band, glass_bands
-from sharpen.studies.dynamics import Dynamics
-from sharpen.studies.outcome import Outcome
 from sharpen.studies.plan import Cell
-from sharpen.studies.ranking import Ranking
-from sharpen.studies.steps import Step
 
 MODEL_COLORS = {"gcn": "blue", "sage": "vermilion", "gat": "green", "mlp": "grey"}
 _MORE = ("pink", "amber", "sky", "ink")
@@ -38,7 +38,7 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
-    >>> from sharpen.studies.outcome import outcome
+    >>> from sharpen.analysis.outcome import outcome
     >>> difference_chart(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline") is None
     True
     """
@@ -96,7 +96,7 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
 def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     """The gain over λ, one chart for each dataset with a line for each model.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
     >>> [chart["title"] for chart in lambda_charts([Curve("cora", "gcn", "accuracy", points, 5)])]
     ['Cora']
@@ -134,7 +134,7 @@ def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
 def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
     """Glass's Δ over λ, one chart for each model on one scale: the median over datasets, and its quartiles.
 
-    >>> from sharpen.studies.curves import Point
+    >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
     >>> [chart["title"] for chart in glass_charts([Curve("cora", "gcn", "accuracy", points, 5)])]
     ["Glass's Δ over λ: GCN (1 dataset)"]
@@ -267,7 +267,7 @@ def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
 def ranking_charts(found: Sequence[Ranking]) -> dict[str, list[dict[str, Any]]]:
     """By dataset: all methods by their score, ours in colour.
 
-    >>> from sharpen.studies.ranking import Entry
+    >>> from sharpen.analysis.ranking import Entry
     >>> entries = (Entry("GCN+TS", 85.7, 0.5, ours=True, rank=1), Entry("Other", 85.0, 0.5, ours=False, rank=2))
     >>> [row["name"] for row in ranking_charts([Ranking("cora", entries)])["Cora"][0]["rows"]]
     ['1. GCN+TS', '2. Other']

@@ -1,0 +1,114 @@
+"""How uncertain predictions are during training: labeled, unlabeled, and the gap between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharpen.analysis.outcome import CellOutcome, Outcome
+from sharpen.analysis.runs import Side
+from sharpen.evaluation import PairedDifference, by_split, paired_difference
+
+Series = NDArray[np.float64]
+Traces = Mapping[str, Mapping[str, NDArray[np.float32]]]
+# What a record traces in each epoch, by the name that is short enough for a table.
+TRACES = {"labeled": "entropy_labeled", "unlabeled": "entropy_unlabeled"}
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """The entropies of one variant's runs, [runs, epochs].
+
+    >>> Trajectories("baseline", np.array([[0.5, 0.2]]), np.array([[0.6, 0.5]])).gap.round(1).tolist()
+    [[-0.1, -0.3]]
+    """
+
+    name: str
+    labeled: Series
+    unlabeled: Series
+
+    @property
+    def gap(self) -> Series:
+        """H_L − H_U: the larger, the more of the confidence lies on unlabeled nodes."""
+        return self.labeled - self.unlabeled
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """The entropies of a cell without sharpening and with it; see :func:`dynamics`.
+
+    Args:
+        dataset, model: which cell.
+        baseline, sharpened: runs in the same order, paired on (split, seed).
+        gap: the mean gap over epochs, sharpened minus baseline, paired.
+        above: in which share of the epochs the mean gap over runs is larger with sharpening.
+    """
+
+    dataset: str
+    model: str
+    baseline: Trajectories
+    sharpened: Trajectories
+    gap: PairedDifference
+    above: float
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs were traced."""
+        return self.baseline.labeled.shape[1]
+
+
+def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
+    """The trajectories of every cell that has traces of both sides of the study's first comparison.
+
+    Args:
+        outcome: of a study that compares a sharpened variant with its baseline.
+        traces: by id of the trial and by name, as :meth:`sharpen.studies.Store.traces` gives them.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.analysis.outcome import outcome
+    >>> dynamics(outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame()), {})
+    []
+    """
+    if not traces or not outcome.study.compare:
+        return []
+    found = (_cell_dynamics(cell, outcome, traces) for cell in outcome.cells)
+    return [cell for cell in found if cell is not None]
+
+
+def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynamics | None:
+    contrast = outcome.study.compare[0]
+    sharpened, baseline = (
+        {(run.split, run.seed): run.id for run in cell.sides[name].runs if run.ok} for name in contrast
+    )
+    keys = [
+        key
+        for key in baseline
+        if key in sharpened
+        and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in TRACES.values())
+    ]
+    if not keys:
+        return None
+    pairs = [(baseline[key], sharpened[key]) for key in keys]
+    before, after = (
+        Trajectories(
+            _label(cell.sides[side]),
+            *(np.stack([traces[pair[index]][name] for pair in pairs]).astype(np.float64) for name in TRACES.values()),
+        )
+        for index, side in enumerate((contrast.against, contrast.variant))
+    )
+    return Dynamics(
+        dataset=cell.dataset,
+        model=cell.model,
+        baseline=before,
+        sharpened=after,
+        gap=paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1))),
+        above=float((after.gap.mean(0) > before.gap.mean(0)).mean()),
+    )
+
+
+def _label(side: Side) -> str:
+    return side.name if side.trial is None else f"λ = {side.trial.lam:g}"

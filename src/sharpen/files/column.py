@@ -1,0 +1,207 @@
+"""One column of a node table, read as numbers, truth values or text, whichever the encoding asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharpen.errors import InputError
+from sharpen.files.content import reason
+from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
+from sharpen.files.table import as_text
+
+if TYPE_CHECKING:
+    from sharpen.files.source import GraphTables
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+NO_NUMBER = r"(?i)^[+-]?(nan|inf|infinity)$"
+DATE = (
+    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})"
+    r"([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?)?$"
+)
+DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+MOSTLY = 0.8
+MISSING = pa.array(["", "na", "n/a", "null", "none", "?"])
+TRUE = ("true", "t", "yes", "y")
+FALSE = ("false", "f", "no", "n")
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of one column and the words for each of its cells.
+
+    Args:
+        name: Of the column.
+        values: In the order of the rows.
+        place: From a row to the words for its cell.
+        comma: Whether its numbers are written with a decimal comma.
+        delimiter: What separates the cells of the file, where something does.
+
+    >>> column = Column("age", pa.array(["31", "", "4"]), lambda row: f"nodes.csv line {row + 2}, column 'age'")
+    >>> column.numbers()
+    array([31., nan,  4.])
+    """
+
+    name: str
+    values: pa.Array
+    place: Callable[[int], str]
+    comma: bool = False
+    delimiter: str | None = None
+
+    @property
+    def way_out(self) -> str:
+        """How to do without this column."""
+        return f"leave the column out with --ignore {self.name}"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the values carry no type but text."""
+        kind = self.values.type
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the values are truth values by type."""
+        return bool(pa.types.is_boolean(self.values.type))
+
+    @cached_property
+    def text(self) -> pa.Array:
+        """The values as text without blanks around, null where missing."""
+        return pc.utf8_trim_whitespace(as_text(self.values, self.place))
+
+    @cached_property
+    def filled(self) -> pa.Array:
+        """The values as text, null where missing or a word for it, such as NA."""
+        missing = pc.is_in(pc.utf8_lower(self.text), value_set=MISSING.cast(self.text.type))
+        return pc.if_else(missing, pa.scalar(None, self.text.type), self.text)
+
+    @cached_property
+    def cast(self) -> pa.Array | None:
+        """The values as Arrow numbers, null where missing; None if some are no numbers."""
+        text = with_points(self.filled) if self.comma else self.filled
+        try:
+            return (text if self.is_text else self.values).cast(pa.float64())
+        except pa.ArrowException:
+            return None
+
+    def share(self, regex: str) -> float:
+        """The share of the values present that match.
+
+        >>> Column("age", pa.array(["31", "", "x"]), str).share(NUMBER)
+        0.5
+        """
+        present = len(self.filled) - self.filled.null_count
+        matches = pc.sum(pc.match_substring_regex(self.filled, regex)).as_py() or 0
+        return matches / present if present else 0.0
+
+    def first(self, regex: str, matching: bool = True) -> int | None:
+        """The first row whose value is present and matches (or does not)."""
+        matches = pc.match_substring_regex(self.filled, regex)
+        wanted = pc.fill_null(matches if matching else pc.invert(matches), False).to_numpy(zero_copy_only=False)
+        return int(np.argmax(wanted)) if wanted.any() else None
+
+    def refuse_dates(self) -> None:
+        """An InputError if the values are dates: they would be learned as names, each its own."""
+        temporal = pa.types.is_temporal(self.values.type)
+        if not temporal and not (self.is_text and self.share(DATE) > 0.9):
+            return
+        row = self.first(DATE) or 0
+        value = "dates" if temporal else f"dates such as {self.filled[row].as_py()!r}"
+        raise InputError(
+            f"{self.place(row)} holds {value}, which cannot be learned from as they are; turn them into numbers "
+            f"(the year, days since a start), or {self.way_out}"
+        )
+
+    def numbers(self) -> np.ndarray:
+        """The values as numbers (float64), NaN where missing; an InputError names the first that is none."""
+        if pa.types.is_temporal(self.values.type):
+            self.refuse_dates()
+        array = self.cast
+        if array is None:
+            raise self._no_number(self.first(NUMBER, matching=False) or 0)
+        numbers = np.array(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+        present = ~array.is_null().to_numpy(zero_copy_only=False)
+        wrong = present & ~(np.abs(numbers) < 1e150)  # the square of a larger one is infinite
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            kind = "not a number (NaN)" if np.isnan(numbers[row]) else "infinite or too large"
+            raise InputError(
+                f"{self.place(row)} is {kind}; leave the cell blank if the value is unknown, or {self.way_out}"
+            )
+        return numbers
+
+    def truths(self) -> np.ndarray:
+        """The values as 1 (true) and 0 (false), NaN where missing; an InputError names the first that is neither."""
+        if self.is_bool:
+            return _zero_one(self.values)
+        if self.cast is not None:
+            return self.numbers()
+        lower = pc.utf8_lower(self.filled)
+        yes = pc.is_in(lower, value_set=pa.array(TRUE).cast(lower.type)).to_numpy(zero_copy_only=False)
+        no = pc.is_in(lower, value_set=pa.array(FALSE).cast(lower.type)).to_numpy(zero_copy_only=False)
+        missing = lower.is_null().to_numpy(zero_copy_only=False)
+        if not (yes | no | missing).all():
+            row = int(np.argmax(~(yes | no | missing)))
+            raise InputError(
+                f"{self.place(row)} is {self.filled[row].as_py()!r}, but was true or false when the model was fitted; "
+                f"write true or false, or leave the cell blank"
+            )
+        return np.where(missing, np.nan, yes.astype(np.float64))
+
+    def refuse_commas(self) -> None:
+        """An InputError if most values are numbers with commas, which are not read as decimal ones for all that."""
+        separated = self.delimiter in SEPARATED_BY
+        if self.first(DECIMAL_COMMA) is None or self.share(COMMA_NUMBER if separated else DECIMAL_COMMA) <= MOSTLY:
+            return
+        row = self.first(DECIMAL_COMMA) or 0
+        why = "with a comma in the number"
+        if separated:
+            stray = self.first(COMMA_NUMBER, matching=False)
+            if stray is not None:
+                raise InputError(
+                    f"{self.place(stray)} is {_cut(self.text[stray].as_py())}, while the other values are numbers with "
+                    f"decimal commas; write it like them, leave the cell blank if it is unknown, or {self.way_out}"
+                )
+            why = "with a comma that may mark decimals or thousands"
+        value = self.text[row].as_py()
+        raise InputError(
+            f"{self.place(row)} is {value!r}, {why}; write it with a point ({value.replace(',', '.')}) or without "
+            f"separators, or {self.way_out}"
+        )
+
+    def _no_number(self, row: int) -> InputError:
+        return InputError(
+            f"{self.place(row)} is {_cut(self.text[row].as_py())}, while the other values are numbers; write a number, leave "
+            f"the cell blank if it is unknown, or {self.way_out}"
+        )
+
+
+def column_of(tables: GraphTables, name: str) -> Column:
+    """A column of the features of a graph, by name."""
+    series = tables.frame[name]
+    try:
+        values = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{tables.name}, column {name!r} holds values of several types ({reason(error)}); give all the same type, or "
+            f"leave the column out with --ignore {name}"
+        ) from error
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return Column(name, values, lambda row: tables.place(row, name), name in tables.decimal_commas, tables.delimiter)
+
+
+def _zero_one(values: pa.Array) -> np.ndarray:
+    numbers = values.cast(pa.int8()).cast(pa.float64())
+    return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _cut(value: str | None) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,215 @@
+"""CSV and TSV: the delimiter found, every cell kept as text, and lines counted as a text editor counts them.
+
+Cells are parsed by Arrow, in a second for ten million of them. Whenever something is wrong, Python's own csv module goes
+over the file once more, because it knows the line on which each row begins.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from sharpen.errors import InputError
+from sharpen.files.content import Content, read_file, reason
+from sharpen.files.table import Table, check_names
+
+DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
+SAMPLE = 2**15
+BLOCK = 2**26
+
+
+def read_delimited(content: Content) -> Table:
+    r"""The table in a CSV or TSV file; the first line names the columns.
+
+    >>> table = read_delimited(Content("nodes.csv", "csv", b'id;age\n"a;b";3\n\nc;4\n'))
+    >>> table.columns.to_pydict()
+    {'id': ['a;b', 'c'], 'age': ['3', '4']}
+    >>> read_delimited(Content("nodes.csv", "csv", b"id,age\na,3\nb,4,5\n"))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv line 3 has 3 cells, but the header has 2 (separated by comma); ...
+    """
+    check_text(content)
+    delimiter = sniff_delimiter(content)
+    rows = _parse(content, delimiter)
+    names = [str(rows.column(i)[0].as_py()).strip() for i in range(rows.num_columns)]
+    table = rows.slice(1)
+    notes = []
+    if delimiter != ("\t" if content.kind == "tsv" else ","):
+        notes.append(f"{content.name}: cells are separated by {DELIMITERS[delimiter]} (guessed)")
+    if names[0] == "" and len(names) > 1 and _counts_rows(table.column(0)):
+        table, names = table.remove_column(0), names[1:]  # the row numbers that pandas writes unless told not to
+        notes.append(f"{content.name}: the first column has no name and counts the rows: left out")
+    check_names(content.name, names, "line 1" if content.data[:1] not in b"\r\n" else "the header")
+    lines = _Lines(content.name, delimiter)
+    return Table(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
+
+
+def check_text(content: Content) -> None:
+    r"""The bytes are text in UTF-8, or an InputError says where they are not.
+
+    >>> check_text(Content("nodes.csv", "csv", b"id\nJos\xe9\n"))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv line 2 is not UTF-8 text (byte 0xe9); save the file as UTF-8, ...
+    """
+    data = content.data
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{content.name} is in UTF-16; save it as UTF-8 (in a spreadsheet: CSV UTF-8)")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        raise InputError(
+            f"{content.name} line {_line_of_byte(data, zero)} holds a NUL byte, so it is no text; "
+            f"save the table as {'JSON lines' if content.kind == 'jsonl' else 'CSV'} in UTF-8"
+        )
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(data), 2**24):  # in pieces, so that the check needs little memory
+        held = len(decoder.getstate()[0])
+        piece = data[start : start + 2**24]
+        try:
+            decoder.decode(piece, final=start + 2**24 >= len(data))
+        except UnicodeDecodeError as error:
+            at = start - held + error.start
+            raise InputError(
+                f"{content.name} line {_line_of_byte(data, at)} is not UTF-8 text (byte 0x{data[at]:02x}); "
+                f"save the file as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
+            ) from error
+
+
+def sniff_delimiter(content: Content) -> str:
+    r"""The delimiter that splits the first rows into the same number of cells, more than one; by default that of the kind.
+
+    >>> sniff_delimiter(Content("nodes.csv", "csv", b"id;name\n1;a,b\n2;c\n"))
+    ';'
+    """
+    usual = "\t" if content.kind == "tsv" else ","
+    candidates = [usual, *(d for d in DELIMITERS if d != usual)]
+    sample = content.data[:SAMPLE].decode("utf-8-sig", errors="ignore")
+    headers = {}
+    for delimiter in candidates:
+        try:
+            rows = [row for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter) if row]
+        except csv.Error:
+            continue
+        if len(content.data) > SAMPLE:
+            rows = rows[:-1] or rows  # the last one may be cut
+        headers[delimiter] = len(rows[0]) if rows else 0
+        if headers[delimiter] > 1 and all(len(row) == len(rows[0]) for row in rows):
+            return delimiter
+    return max(headers, key=lambda d: headers[d], default=usual)  # uneven rows are named when they are parsed
+
+
+def _parse(content: Content, delimiter: str) -> pa.Table:
+    uneven: list[Any] = []
+
+    def remember(row: Any) -> str:
+        uneven.append(row)
+        return "skip"
+
+    header = next(_records(content.data, delimiter), (1, [""]))[1]
+    text = {f"f{i}": pa.string() for i in range(len(header))}
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(content.data),
+            arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, autogenerate_column_names=True),
+            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember),
+            arrow_csv.ConvertOptions(column_types=text, null_values=[], strings_can_be_null=False),
+        )
+    except pa.ArrowException as error:
+        if "Empty CSV" in str(error):
+            raise InputError(
+                f"{content.name} holds only blank lines; write it again, with a header line and rows"
+            ) from error
+        _check_quotes(content, delimiter)
+        raise InputError(
+            f"{content.name} is not a readable table ({reason(error)}); export it again as CSV in UTF-8"
+        ) from error
+    if uneven or table.num_columns != len(header):
+        _check_quotes(content, delimiter)
+        raise _uneven_error(content, delimiter, uneven)
+    if b'"' in content.data and _any_newline(table):
+        _check_quotes(content, delimiter)
+    return table
+
+
+def _any_newline(table: pa.Table) -> bool:
+    return any(pc.any(pc.match_substring(column, "\n")).as_py() for column in table.columns)
+
+
+def _check_quotes(content: Content, delimiter: str) -> None:
+    """A quote that is never closed swallows the rows after it; Arrow takes them for one long cell."""
+    start = 1
+    reader = csv.reader(_lines(content.data), delimiter=delimiter, strict=True)
+    try:
+        for _ in reader:
+            start = reader.line_num + 1
+    except csv.Error as error:
+        if "field limit" in str(error) and start == reader.line_num:
+            return
+        raise InputError(
+            f"{content.name} line {start}: a quotation mark is never closed or stands inside a cell; write it doubled "
+            f'(""), with the whole cell in quotation marks'
+        ) from error
+
+
+def _uneven_error(content: Content, delimiter: str, uneven: list[Any]) -> InputError:
+    header = 0
+    word = DELIMITERS[delimiter]
+    for line, row in _records(content.data, delimiter):
+        header = header or len(row)
+        if len(row) != header:
+            return InputError(
+                f"{content.name} line {line} has {len(row)} cells, but the header has {header} (separated by {word}); "
+                f"mend that line, or put cells that hold a {word} in quotation marks"
+            )
+    number = uneven[0].number if uneven else 1
+    return InputError(f"{content.name} row {number} does not have {header} cells; mend it, or export the table again")
+
+
+def _counts_rows(values: pa.ChunkedArray) -> bool:
+    return bool(values.to_pylist() == [str(i) for i in range(len(values))])
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    return iter(io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", errors="replace", newline=""))
+
+
+def _records(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Each row that is not blank, with the line on which it begins."""
+    reader = csv.reader(_lines(data), delimiter=delimiter)
+    start = 1
+    try:
+        for row in reader:
+            if row:
+                yield start, row
+            start = reader.line_num + 1
+    except csv.Error:  # a cell beyond the module's limit of 128 kB: what follows cannot be counted
+        return
+
+
+class _Lines:
+    """Finds the line of a row by reading the file again: lines are asked for at most once, to report an error."""
+
+    def __init__(self, name: str, delimiter: str) -> None:
+        self.name = name
+        self.delimiter = delimiter
+
+    def locate(self, row: int) -> str:
+        try:
+            data = read_file(self.name).data
+        except InputError:  # gone or changed since
+            return f"row {row + 1}"
+        for number, (line, _) in enumerate(_records(data, self.delimiter), start=-1):  # the header is row -1
+            if number == row:
+                return f"line {line}"
+        return f"row {row + 1}"
+
+
+def _line_of_byte(data: bytes, at: int) -> int:
+    before = data[:at].replace(b"\r\n", b"\n")
+    return before.count(b"\n") + before.count(b"\r") + 1

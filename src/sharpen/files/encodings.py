@@ -1,0 +1,362 @@
+r"""How one column becomes numbers: a class per kind, each with what it learned from the fitted table and nothing else.
+
+==============  ====================================================================================================
+``Number``      :math:`(x - \text{mean}) / \text{deviation}`; a missing one becomes 0, and 1 in a column beside it
+``Sparse``      mostly zeros: :math:`x / r` with r the root mean square of the rest, so that zeros stay zeros
+``Flag``        true and false, or numbers 0 and 1: as 1 and 0
+``Category``    one column per value; an unseen or missing value is 0 in all of them
+``Text``        words and their counts, hashed, weighted by rarity (TF-IDF), rows of length 1
+``Dropped``     nothing, and why
+==============  ====================================================================================================
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse
+
+from sharpen.files.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, Column
+
+Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
+MOST_CATEGORIES = 256
+BUCKETS = 4096
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, standardised.
+
+    >>> number = Number("age", mean=30.0, scale=10.0, indicator=True)
+    >>> number.encode(Column("age", pa.array(["20", ""]), str), []).tolist()
+    [[-1.0, 0.0], [0.0, 1.0]]
+    """
+
+    kind: ClassVar[str] = "number"
+    column: str
+    mean: float
+    scale: float
+    indicator: bool
+
+    @property
+    def width(self) -> int:
+        return 1 + self.indicator
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        values = column.numbers()
+        missing = np.isnan(values)
+        _note_missing(self, missing, notes)
+        scaled = np.where(missing, 0.0, (values - self.mean) / self.scale)
+        return np.stack([scaled, missing], axis=1)[:, : self.width]
+
+    def describe(self) -> str:
+        shown = f"{self.column}: number, mean {self.mean:.4g}, deviation {self.scale:.4g}"
+        return shown + ("; missing ones become the mean and are marked" if self.indicator else "")
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A number that is mostly 0, scaled but not shifted.
+
+    >>> Sparse("word", scale=2.0).encode(Column("word", pa.array(["0", "4"]), str), []).toarray().tolist()
+    [[0.0], [2.0]]
+    """
+
+    kind: ClassVar[str] = "sparse"
+    column: str
+    scale: float
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        values = column.numbers()
+        missing = np.isnan(values)
+        _note_missing(self, missing, notes, "0")
+        return _one_column(np.where(missing, 0.0, values / self.scale))
+
+    def describe(self) -> str:
+        return f"{self.column}: number, mostly 0, divided by {self.scale:.4g}"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false as 1 or 0.
+
+    >>> Flag("old", mean=0.5, indicator=False).encode(Column("old", pa.array(["yes", "no"]), str), []).toarray().tolist()
+    [[1.0], [0.0]]
+    """
+
+    kind: ClassVar[str] = "flag"
+    column: str
+    mean: float
+    indicator: bool
+
+    @property
+    def width(self) -> int:
+        return 1 + self.indicator
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        values = column.truths()
+        missing = np.isnan(values)
+        _note_missing(self, missing, notes)
+        filled = _one_column(np.where(missing, self.mean, values))
+        return scipy.sparse.csc_array(scipy.sparse.hstack([filled, _one_column(missing)])) if self.indicator else filled
+
+    def describe(self) -> str:
+        shown = f"{self.column}: true or false, true for {self.mean:.0%}"
+        return shown + ("; missing ones become the mean and are marked" if self.indicator else "")
+
+
+@dataclass(frozen=True)
+class Category:
+    """One of several names, each its own column.
+
+    >>> Category("city", values=("Oslo", "Rome")).encode(Column("city", pa.array(["Rome", "Bonn"]), str), []).toarray()
+    array([[0., 1.],
+           [0., 0.]])
+    """
+
+    kind: ClassVar[str] = "category"
+    column: str
+    values: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.values)
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        found = pc.index_in(column.text, value_set=pa.array(self.values, column.text.type))
+        unseen = pc.and_(found.is_null(), column.text.is_valid())
+        count = pc.sum(unseen).as_py() or 0
+        if count:
+            row = int(np.argmax(unseen.to_numpy(zero_copy_only=False)))
+            notes.append(
+                f"{self.column}: {_nodes(count)} with a value that is not encoded, such as {column.text[row].as_py()!r} "
+                f"(0 in every column)"
+            )
+        number = found.fill_null(-1).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(number >= 0)
+        shape = (len(number), len(self.values))
+        return scipy.sparse.csc_array((np.ones(rows.size), (rows, number[rows])), shape=shape)
+
+    def describe(self) -> str:
+        return f"{self.column}: category, {len(self.values)} values"
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words, hashed to buckets; a bucket seen in few rows weighs more.
+
+    >>> text = fit_text(Column("title", pa.array(["a graph", "a tree", "some graph or tree"]), str))
+    >>> text.encode(Column("title", pa.array(["graph graph tree"]), str), []).toarray().round(2).tolist()
+    [[0.45, 0.89]]
+    """
+
+    kind: ClassVar[str] = "text"
+    column: str
+    buckets: tuple[int, ...]
+    idf: tuple[float, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.buckets)
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        from sklearn.preprocessing import normalize
+
+        counts = _word_counts(column)[:, list(self.buckets)]
+        weighted = scipy.sparse.csr_array(counts @ scipy.sparse.diags_array(np.array(self.idf)))
+        return scipy.sparse.csc_array(normalize(weighted))
+
+    def describe(self) -> str:
+        return f"{self.column}: text, {len(self.buckets)} hashed words weighted by rarity"
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A column that is left out.
+
+    >>> Dropped("country", why="it is the same for every node").describe()
+    'country: left out, it is the same for every node'
+    """
+
+    kind: ClassVar[str] = "dropped"
+    column: str
+    why: str
+
+    @property
+    def width(self) -> int:
+        return 0
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        return np.zeros((len(column.values), 0))
+
+    def describe(self) -> str:
+        return f"{self.column}: left out, {self.why}"
+
+
+Encoding: TypeAlias = Number | Sparse | Flag | Category | Text | Dropped
+_KINDS: dict[str, Any] = {cls.kind: cls for cls in (Number, Sparse, Flag, Category, Text, Dropped)}
+
+
+def to_dict(encoding: Encoding) -> dict[str, Any]:
+    """An encoding as JSON can hold it.
+
+    >>> to_dict(Sparse("word", scale=2.0))
+    {'kind': 'sparse', 'column': 'word', 'scale': 2.0}
+    """
+    values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(encoding).items()}
+    return {"kind": encoding.kind, **values}
+
+
+def from_dict(description: dict[str, Any]) -> Encoding:
+    """The encoding that :func:`to_dict` described.
+
+    >>> from_dict({"kind": "sparse", "column": "word", "scale": 2.0})
+    Sparse(column='word', scale=2.0)
+    """
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in description.items()}
+    encoding: Encoding = _KINDS[str(values.pop("kind"))](**values)
+    for each in fields(encoding):
+        value = getattr(encoding, each.name)
+        if not _CAN_BE[str(each.type)](value):
+            raise ValueError(f"{each.name} of column {encoding.column!r} is {value!r}"[:200])
+    if getattr(encoding, "scale", 1) == 0:
+        raise ValueError(f"scale of column {encoding.column!r} is 0")
+    if isinstance(encoding, Text) and not (
+        len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < BUCKETS for bucket in encoding.buckets)
+    ):
+        raise ValueError(f"the words of column {encoding.column!r} do not fit together")
+    return encoding
+
+
+def is_finite(value: object) -> bool:
+    """Whether something read from JSON is a number to reckon with.
+
+    >>> is_finite(2), is_finite(True), is_finite(float("nan")), is_finite("2")
+    (True, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+# What the fields of encodings, by their types, may hold.
+_CAN_BE: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "float": is_finite,
+    "tuple[str, ...]": lambda value: isinstance(value, tuple) and all(isinstance(v, str) for v in value),
+    "tuple[int, ...]": lambda value: isinstance(value, tuple) and all(type(v) is int for v in value),
+    "tuple[float, ...]": lambda value: isinstance(value, tuple) and all(map(is_finite, value)),
+}
+
+
+def fit_encoding(column: Column) -> Encoding:
+    """The kind that suits a column, with what is to be remembered of it.
+
+    >>> fit_encoding(Column("age", pa.array(["31", "4"]), str))
+    Number(column='age', mean=17.5, scale=13.5, indicator=False)
+    >>> fit_encoding(Column("name", pa.array(["Ann", "Bob", "Cleo"]), str))
+    Dropped(column='name', why='almost every value is different, like a name')
+    """
+    missing = (column.filled if column.is_text else column.values).null_count
+    if missing == len(column.values):
+        return Dropped(column.name, "every value is missing")
+    if column.is_bool:
+        return _fit_flag(column.name, column.truths())
+    if not column.is_text or column.cast is not None or column.share(f"{NO_NUMBER}|{NUMBER}") >= MOSTLY:
+        return _fit_numbers(column.name, column.numbers())  # a few words among numbers are mistakes, and named as such
+    column.refuse_dates()
+    column.refuse_commas()
+    distinct = pc.unique(column.filled).drop_null()
+    if all(value.lower() in TRUE + FALSE for value in distinct.slice(0, 20).to_pylist()) and len(distinct) <= 20:
+        return _fit_flag(column.name, column.truths())
+    return _fit_names(column, len(distinct))
+
+
+def fit_text(column: Column) -> Text:
+    """Text with the rarity of its words: buckets that two rows or more share, :math:`1 + \\log((1 + N) / (1 + n_b))`.
+
+    >>> fit_text(Column("title", pa.array(["a graph", "a graph", "one"]), str)).idf
+    (1.2876820724517808,)
+    """
+    counts = _word_counts(column)
+    rows = np.bincount(counts.indices, minlength=BUCKETS)
+    used = np.flatnonzero(rows >= 2)
+    if used.size == 0:
+        used = np.flatnonzero(rows)
+    idf = 1 + np.log((1 + counts.shape[0]) / (1 + rows[used]))
+    return Text(column.name, tuple(used.tolist()), tuple(idf.tolist()))
+
+
+def _fit_numbers(name: str, values: np.ndarray) -> Encoding:
+    known = values[~np.isnan(values)]
+    missing = known.size < values.size
+    if np.isin(known, (0, 1)).all():
+        return _fit_flag(name, values)
+    nonzero = known[known != 0]
+    if not missing and known.min() >= 0 and known.size - nonzero.size >= MOSTLY * known.size:
+        return Sparse(name, scale=float(np.sqrt(np.mean(nonzero**2))))
+    mean, deviation = float(known.mean()), float(known.std())
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        if not missing:
+            return Dropped(name, "it is the same for every node")
+        deviation = 1.0  # what tells nodes apart is whether they have it
+    return Number(name, mean, deviation, missing)
+
+
+def _fit_flag(name: str, values: np.ndarray) -> Encoding:
+    known = values[~np.isnan(values)]
+    missing = known.size < values.size
+    if not missing and known.min() == known.max():
+        return Dropped(name, "it is the same for every node")
+    return Flag(name, float(known.mean()), missing)
+
+
+def _fit_names(column: Column, distinct: int) -> Encoding:
+    present = len(column.text) - column.text.null_count
+    if distinct == 1 and present == len(column.text):
+        return Dropped(column.name, "it is the same for every node")
+    words = pc.mean(pc.count_substring_regex(column.text, r"\S+")).as_py()
+    if words >= 3 and distinct > min(100, present / 2):
+        text = fit_text(column)
+        return text if text.width else Dropped(column.name, "it holds no words")
+    repeated = distinct <= 20 or distinct <= present / 2
+    if repeated and distinct < max(present, 2):
+        counts = pc.value_counts(column.text.drop_null()).to_pylist()
+        counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
+        return Category(column.name, tuple(sorted(entry["values"] for entry in counts[:MOST_CATEGORIES])))
+    if words >= 2:
+        text = fit_text(column)
+        if text.width:
+            return text
+    return Dropped(column.name, "almost every value is different, like a name")
+
+
+def _word_counts(column: Column) -> scipy.sparse.csr_array:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashing = HashingVectorizer(n_features=BUCKETS, alternate_sign=False, norm=None, dtype=np.float64)
+    return scipy.sparse.csr_array(hashing.transform([text or "" for text in column.text.to_pylist()]))
+
+
+def _one_column(values: np.ndarray) -> scipy.sparse.csc_array:
+    return scipy.sparse.csc_array(values.astype(np.float64)[:, None])
+
+
+def _note_missing(encoding: Any, missing: np.ndarray, notes: list[str], becomes: str = "the mean") -> None:
+    if missing.any() and not getattr(encoding, "indicator", False):
+        notes.append(
+            f"{encoding.column}: {_nodes(int(missing.sum()))} without a value, though none was when fitted ({becomes})"
+        )
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' * (count != 1)}"

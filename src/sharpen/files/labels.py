@@ -1,0 +1,140 @@
+"""Labels as classes: which values mean "unknown", and whether there is something to learn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharpen.errors import InputError
+from sharpen.files.columns import is_number, listed
+from sharpen.files.table import WHOLE, as_text, to_objects
+
+if TYPE_CHECKING:
+    from sharpen.files.source import GraphTables
+
+UNKNOWN = ("nan", "na", "n/a", "null", "none", "?")
+
+
+def read_labels(values: pa.ChunkedArray, place: Callable[[int], str]) -> tuple[np.ndarray, list[str]]:
+    """The class of each node as text, None where unknown, and what had to be decided.
+
+    Unknown is a blank or missing value, a word such as ``NA`` or ``null``, and -1 where the other classes are two or more
+    whole numbers from 0 on. Whole numbers lose a ``.0`` if all classes are whole numbers.
+
+    >>> from sharpen.files.table import by_row
+    >>> read_labels(pa.chunked_array([["cat", "", "dog"]]), by_row)
+    (array(['cat', None, 'dog'], dtype=object), [])
+    >>> read_labels(pa.chunked_array([[0, 1, -1]]), by_row)
+    (array(['0', '1', None], dtype=object), ['label -1: unknown, 1 node (guessed)'])
+    """
+    text = pc.utf8_trim_whitespace(as_text(values, place))
+    known = set(pc.unique(text).drop_null().to_pylist())
+    notes = []
+    for word in sorted(known):
+        if word.lower() in UNKNOWN:
+            notes.append(_unknown_note(word, text))
+            text = _without(text, word)
+            known.discard(word)
+    whole = pc.replace_substring_regex(text, WHOLE, r"\1")
+    numbers = set(pc.unique(whole).drop_null().to_pylist())
+    if numbers and all(_is_whole(label) for label in numbers):
+        text, known = whole, numbers
+        if "-1" in known and len(known) > 2 and all(int(label) >= 0 for label in known - {"-1"}):
+            notes.append(_unknown_note("-1", text))
+            text = _without(text, "-1")
+    labels = to_objects(text)
+    _check_classes(labels, place)
+    return labels, notes
+
+
+def check_labels(tables: GraphTables) -> list[str]:
+    """There are labels of at least two classes to learn from; otherwise an InputError says what is missing.
+
+    Returns:
+        A warning for each class that one node only has: it cannot be both learned from and validated on.
+    """
+    file, column = tables.name, label_column(tables)
+    counts = Counter(label for label in tables.labels if label is not None)
+    if not counts:
+        raise InputError(
+            f"{file}, column {column!r}: every label is missing; give at least a few nodes of each class theirs"
+        )
+    if sum(counts.values()) == 1:
+        raise InputError(f"{file}, column {column!r}: only one node has a label; label a few nodes of each class")
+    if len(counts) == 1:
+        only = next(iter(counts))
+        raise InputError(
+            f"{file}, column {column!r}: all {counts[only]} labels are {only!r}; there is nothing to tell apart until nodes "
+            f"of a second class are labeled"
+        )
+    return [
+        f"class {label!r} has one labeled node only: it can be learned but not validated"
+        for label, count in sorted(counts.items())
+        if count == 1
+    ]
+
+
+def label_column(tables: GraphTables) -> str:
+    """The column of labels, where there has to be one.
+
+    >>> import pathlib, tempfile
+    >>> from sharpen.files import read_nodes_and_edges
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "nodes.csv"
+    >>> _ = path.write_text("id,Topic\\na,cats\\nb,\\n")
+    >>> label_column(read_nodes_and_edges(path))
+    'Topic'
+    """
+    if tables.label_column is None:
+        raise InputError(
+            f"{tables.name}: no column looks like a label (it has {listed(tables.columns)}); name the column of classes with "
+            f"--label"
+        )
+    return tables.label_column
+
+
+def class_order(labels: np.ndarray) -> tuple[str, ...]:
+    """The classes in order: as numbers where all are whole numbers, as text otherwise.
+
+    >>> class_order(np.array(["10", "9", None], dtype=object))
+    ('9', '10')
+    """
+    known = {label for label in labels if label is not None}
+    if all(_is_whole(label) for label in known):
+        return tuple(sorted(known, key=lambda label: (int(label), label)))
+    return tuple(sorted(known))
+
+
+def _check_classes(labels: np.ndarray, place: Callable[[int], str]) -> None:
+    known = [label for label in labels if label is not None]
+    distinct = set(known)
+    row = next((i for i, label in enumerate(labels) if label is not None), 0)
+    if len(distinct) > 20 and len(distinct) > len(known) / 2:
+        if all(is_number(label) for label in distinct) and not all(_is_whole(label) for label in distinct):
+            raise InputError(
+                f"{place(row)} holds {len(distinct)} different numbers such as {known[0]}; sharpen predicts classes: "
+                f"name a column of classes with --label, or cut the numbers into ranges"
+            )
+        if len(distinct) == len(known):
+            raise InputError(
+                f"{place(row)} holds {len(distinct)} labels that all differ, such as {known[0]!r}; name a column in which "
+                f"classes repeat with --label"
+            )
+
+
+def _is_whole(label: str) -> bool:
+    digits = label.lstrip("+-")
+    return len(label) - len(digits) <= 1 and digits.isascii() and digits.isdigit() and len(digits) < 1000
+
+
+def _without(text: pa.Array, word: str) -> pa.Array:
+    return pc.if_else(pc.equal(text, word), pa.scalar(None, text.type), text)
+
+
+def _unknown_note(word: str, text: pa.Array) -> str:
+    count = pc.sum(pc.equal(text, word)).as_py()
+    return f"label {word}: unknown, {count} node{'s' * (count != 1)} (guessed)"

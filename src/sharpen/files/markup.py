@@ -1,0 +1,140 @@
+"""GraphML and GEXF, through NetworkX. A file that declares entities or names a document type is refused.
+
+XML lets a file define words that stand for other words; ten such definitions can grow to gigabytes, and one can name a
+file of yours. No graph needs them, so a first pass over the file refuses any.
+"""
+
+from __future__ import annotations
+
+import io
+import xml.parsers.expat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sharpen.errors import InputError
+from sharpen.files.arrays import GraphFile
+from sharpen.files.content import Content, reason
+from sharpen.files.table import Table, from_objects
+
+DEPTH = 100
+
+
+def read_markup(content: Content) -> GraphFile:
+    """The graph in a GraphML or GEXF file; undirected edges are given in both directions.
+
+    >>> import networkx
+    >>> karate = "\\n".join(networkx.generate_graphml(networkx.karate_club_graph()))
+    >>> graph = read_markup(Content("karate.graphml", "graphml", karate.encode()))
+    >>> graph.nodes.names, graph.edge_index.shape
+    (['id', 'club'], (2, 156))
+    """
+    name = content.name
+    check_xml(content)
+    try:
+        import networkx
+    except ImportError as error:
+        raise InputError(f"{name} needs NetworkX to be read; pip install 'graph-sharpen[networkx]'") from error
+    read = networkx.read_graphml if content.kind == "graphml" else networkx.read_gexf
+    try:
+        graph = read(io.BytesIO(content.data))
+    except Exception as error:  # NetworkX raises many kinds on a file that is XML but no graph
+        raise InputError(
+            f"{name} is not a {content.kind} file that NetworkX can read ({reason(error)}); export the graph again"
+        ) from error
+    nodes = list(graph.nodes)
+    if not nodes:
+        raise InputError(f"{name} has no node; export the graph again")
+    table = _nodes(content, graph, nodes)
+    position = {node: i for i, node in enumerate(nodes)}
+    rows = [(position[u], position[v], attributes.get("weight")) for u, v, attributes in graph.edges(data=True)]
+    edges = np.array([row[:2] for row in rows], dtype=np.int64).reshape(-1, 2).T
+    weight = _weights(name, nodes, rows)
+    if not graph.is_directed():
+        edges = np.concatenate([edges, edges[::-1]], axis=1)
+        weight = None if weight is None else np.concatenate([weight, weight])
+    return GraphFile(table, edges, weight, "id", None)
+
+
+def check_xml(content: Content) -> None:
+    """The file is well-formed XML without a document type, entities or a depth no graph has.
+
+    >>> check_xml(Content("g.gexf", "gexf", b"<!DOCTYPE x [<!ENTITY a 'b'>]><gexf>&a;</gexf>"))
+    Traceback (most recent call last):
+    sharpen.errors.InputError: g.gexf line 1 declares a document type or entity, which could fetch or grow other ...
+    """
+    parser = xml.parsers.expat.ParserCreate()
+    depth = 0
+
+    def refuse(*_: Any) -> None:
+        raise InputError(
+            f"{content.name} line {parser.CurrentLineNumber} declares a document type or entity, which could fetch or "
+            f"grow other text; remove the declaration, or export the graph again"
+        )
+
+    def enter(*_: Any) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEPTH:
+            raise InputError(
+                f"{content.name} line {parser.CurrentLineNumber} is nested more than {DEPTH} deep; export the graph again"
+            )
+
+    def leave(*_: Any) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = enter
+    parser.EndElementHandler = leave
+    try:
+        parser.Parse(content.data, True)
+    except InputError:
+        raise
+    except (xml.parsers.expat.ExpatError, ValueError, LookupError) as error:
+        raise InputError(
+            f"{content.name} line {parser.CurrentLineNumber} is not well-formed XML ({error}); export the graph again"
+        ) from error
+
+
+def _nodes(content: Content, graph: Any, nodes: list[Any]) -> Table:
+    def locate(row: int) -> str:
+        return f"node {str(nodes[row])!r}"
+
+    attributes: dict[str, None] = {}
+    for _, values in graph.nodes(data=True):
+        attributes |= dict.fromkeys(values)
+    columns: dict[str, pa.Array] = {"id": pa.array([str(node) for node in nodes])}
+    for attribute in attributes:
+        values = [graph.nodes[node].get(attribute) for node in nodes]
+        if any(isinstance(value, dict) for value in values):
+            continue  # GEXF keeps colours and positions of the drawing there
+        if values == [str(node) for node in nodes]:
+            continue  # the name again, as GEXF writes it
+        key = str(attribute).strip()
+        if key == "label" and content.kind == "gexf" and _names_nodes(values):
+            key = "name"  # GEXF calls the name of a node its label
+        while not key or key in columns:
+            key += "_"
+        columns[key] = from_objects(values, lambda row, key=key: f"{content.name} {locate(row)}, attribute {key!r}")  # type: ignore[misc]
+    return Table(content.name, pa.table(columns), locate)
+
+
+def _names_nodes(values: list[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return len(set(map(str, known))) == len(known)
+
+
+def _weights(name: str, nodes: list[Any], rows: list[tuple[int, int, Any]]) -> np.ndarray | None:
+    weights = [weight for _, _, weight in rows]
+    if not weights or all(weight is None for weight in weights):
+        return None
+    for source, target, weight in rows:
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            raise InputError(
+                f"{name}: the edge from {str(nodes[source])!r} to {str(nodes[target])!r} has weight {weight!r}; "
+                f"give every edge a number, or none a weight"
+            )
+    return np.array([float(min(weight, 1e308)) for weight in weights])  # a whole number may exceed every float

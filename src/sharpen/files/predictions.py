@@ -1,0 +1,138 @@
+"""Predictions as a file that appears whole or not at all, and in which no spreadsheet finds a formula.
+
+A spreadsheet runs a cell that begins with ``=``, ``+``, ``-`` or ``@``. In CSV, text that begins so (or with a tab or line
+end, or with apostrophes before any of these) gets an apostrophe in front; :func:`read_predictions` takes it off again, so
+nothing is lost. Numbers are not touched, and Parquet needs no such care.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from sharpen.errors import InputError
+from sharpen.files.columns import listed
+from sharpen.files.content import read_file
+from sharpen.files.delimited import read_delimited
+from sharpen.files.typed import read_parquet
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
+
+
+def guard(text: str) -> str:
+    """Text that a spreadsheet will not run.
+
+    >>> guard("=1+1"), guard("'=1"), guard("it's"), guard("-5")
+    ("'=1+1", "''=1", "it's", "'-5")
+    """
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def unguard(text: str) -> str:
+    """What :func:`guard` was given.
+
+    >>> [unguard(guard(text)) for text in ("=1+1", "'=1", "it's", "'")]
+    ['=1+1', "'=1", "it's", "'"]
+    """
+    return text[1:] if _GUARDED.match(text) else text
+
+
+def check_output(path: Path | str) -> Path:
+    """A place to write predictions to: CSV or Parquet, in a folder that exists; checked before hours of training.
+
+    >>> check_output("predictions.xlsx")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: predictions.xlsx: predictions are written as .csv or .parquet; change the ending
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise InputError(f"{path}: predictions are written as .csv or .parquet; change the ending")
+    if path.is_dir():
+        raise InputError(f"{path} is a directory; give a file name in it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+    return path
+
+
+def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
+    """Write a table as CSV or Parquet, by the ending of the name; what stood there is replaced in one step.
+
+    Args:
+        path: Where to.
+        frame: One row per node; the index is not written.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_predictions(folder / "predictions.csv", pd.DataFrame({"id": ["=a"], "probability": [0.5]}))
+    >>> (folder / "predictions.csv").read_text()
+    '"id","probability"\\n"\\'=a",0.5\\n'
+    >>> read_predictions(folder / "predictions.csv").to_dict("list")
+    {'id': ['=a'], 'probability': ['0.5']}
+    """
+    path = check_output(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if path.suffix.lower() == ".csv":
+                # not the least quoting: a cell with a carriage return alone would go without
+                _guarded(frame).to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+            else:
+                frame.to_parquet(file, index=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}); free some space or choose another folder"
+        ) from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def read_predictions(path: Path | str) -> pd.DataFrame:
+    """The table that :func:`write_predictions` wrote: from CSV all of it as text, apostrophes taken off.
+
+    Args:
+        path: A CSV or Parquet file with a column ``id``.
+    """
+    content = read_file(path)
+    if content.kind not in ("csv", "tsv", "parquet"):
+        raise InputError(
+            f"{content.name} is not a table of predictions; give the .csv or .parquet file that was written"
+        )
+    if content.kind == "parquet":
+        frame = read_parquet(content).columns.to_pandas()
+    else:
+        table = read_delimited(content).columns
+        frame = pd.DataFrame(
+            {unguard(name): [unguard(cell) for cell in table.column(name).to_pylist()] for name in table.column_names},
+            dtype=object,
+        )
+    if "id" not in frame.columns:
+        raise InputError(f"{content.name} has no column 'id' (it has {listed(list(frame.columns))}); give predictions")
+    return frame
+
+
+def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
+    columns = {}
+    for name in frame.columns:
+        values = frame[name]
+        if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values)):
+            values = values.map(lambda cell: guard(cell) if isinstance(cell, str) else cell)
+        columns[guard(str(name))] = values
+    return pd.DataFrame(columns)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,237 @@
+"""One file as a table of columns that remembers where its rows stand, and the text form of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharpen.errors import InputError
+from sharpen.files.content import printable, reason
+
+WHOLE = r"^([+-]?\d+)\.0+$"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length, with the words for a place in them.
+
+    Args:
+        name: The file as the user named it.
+        columns: The columns; all text if the file is CSV or TSV.
+        locate: From a row (0 is the first below the header) to the words for it: ``"line 2"``, ``"row 1"``.
+        notes: What the reader had to decide, for the user to see.
+        delimiter: What separates the cells of a CSV or TSV file.
+
+    >>> table = Table("nodes.parquet", pa.table({"id": ["a", "b"]}), by_row)
+    >>> table.place(1, "id")
+    "nodes.parquet row 2, column 'id'"
+    """
+
+    name: str
+    columns: pa.Table
+    locate: Callable[[int], str]
+    notes: tuple[str, ...] = ()
+    delimiter: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns in order.
+
+        >>> Table("nodes.parquet", pa.table({"id": ["a"], "age": [3]}), by_row).names
+        ['id', 'age']
+        """
+        return list(self.columns.column_names)
+
+    def place(self, row: int, column: str) -> str:
+        """The words for one cell: file, line or row, column."""
+        return f"{self.name} {self.locate(row)}, column {column!r}"
+
+
+def by_row(row: int) -> str:
+    """The words for a row of a file that has no lines, counted from 1.
+
+    >>> by_row(0)
+    'row 1'
+    """
+    return f"row {row + 1}"
+
+
+def check_names(name: str, names: list[str], place: str = "the header") -> None:
+    """Every column has a name that can be printed, and a name of its own.
+
+    >>> check_names("nodes.csv", ["id", "age", "age"])
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv, the header: column 'age' appears twice (columns 2 and 3); rename or remove one
+    """
+    seen: dict[str, int] = {}
+    for position, column in enumerate(names, start=1):
+        if not column:
+            raise InputError(f"{name}, {place}: column {position} has no name; name it, or remove the column")
+        if not column.isprintable():
+            raise InputError(
+                f"{name}, {place}: column {position}, {column!r}, holds characters that do not print; rename it"
+            )
+        if column in seen:
+            raise InputError(
+                f"{name}, {place}: column {column!r} appears twice (columns {seen[column]} and {position}); "
+                f"rename or remove one"
+            )
+        seen[column] = position
+
+
+def as_text(values: pa.ChunkedArray, place: Callable[[int], str]) -> pa.Array:
+    """A column as text, null where blank or missing: whole numbers without a point, truth values as true and false.
+
+    Text is kept as it stands, so ``"007"`` stays ``"007"``.
+
+    >>> as_text(pa.chunked_array([[1.0, None, 2.5]]), by_row).to_pylist()
+    ['1', None, '2.5']
+    >>> as_text(pa.chunked_array([["007", " "]]), by_row).to_pylist()
+    ['007', None]
+    """
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values = values.cast(kind.value_type)
+        kind = values.type
+    whole: Any = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(whole, pa.ChunkedArray):  # text beyond 2 GB does not fit one piece of the small type
+        whole = whole.cast(pa.large_string()).combine_chunks()
+    if _is_text(whole.type):
+        blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(whole)), 0)
+        return pc.if_else(blank, pa.scalar(None, whole.type), whole)
+    if pa.types.is_null(kind):
+        return whole.cast(pa.string())
+    if pa.types.is_floating(kind):
+        return _floats_as_text(whole)
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_temporal(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        return whole.cast(pa.string())
+    raise InputError(f"{place(0)} holds {printable(str(kind))} values; give one text or number per row")
+
+
+def canonical(text: pa.Array) -> pa.Array:
+    """The form in which ids are compared: no blanks around, and whole numbers without ``.0``.
+
+    So ``1``, ``"1"``, ``1.0`` and ``"1.0"`` name the same node; ``"01"`` names another one. pandas writes whole numbers
+    with ``.0`` as soon as one of them is missing, which is why the two are the same here.
+
+    >>> canonical(pa.array(["1.0", " 1", "01", "1.5", "v1.0"])).to_pylist()
+    ['1', '1', '01', '1.5', 'v1.0']
+    """
+    trimmed = pc.utf8_trim_whitespace(text)
+    if not pc.any(pc.match_substring(trimmed, ".0")).as_py():  # ten times faster than the search for the whole pattern
+        return trimmed
+    return pc.replace_substring_regex(trimmed, WHOLE, r"\1")
+
+
+def comparable_ids(ids: Iterable[object]) -> np.ndarray:
+    """Ids in the form in which they are compared, to join tables on: see :func:`canonical`.
+
+    >>> comparable_ids(["1.0", 1, " a "])
+    array(['1', '1', 'a'], dtype=object)
+    """
+    return to_objects(canonical(pa.array([str(node) for node in ids], pa.string())))
+
+
+def from_objects(values: list[Any], place: Callable[[int], str]) -> pa.Array:
+    """Python values, each a truth value, number, text, list of numbers or None, as one column of one type.
+
+    >>> from_objects([1, 2.5, None], by_row).to_pylist()
+    [1.0, 2.5, None]
+    >>> from_objects([1, "x"], by_row)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: row 2 is the text 'x', but row 1 is a number; give all values of a column the same type
+    """
+    first: tuple[str, int] | None = None
+    mixed = len(set(map(type, values)) - {type(None)}) > 1
+    for row, value in enumerate(values):
+        if value is None:
+            continue
+        what = _what(value)
+        if what is None:
+            raise InputError(f"{place(row)} is {_short(value)}; give one text or number, or a list of numbers")
+        if first is None:
+            first = (what, row)
+            if not mixed and what != "list of numbers":
+                break  # the others are of the same type
+        elif first[0] != what:
+            raise InputError(
+                f"{place(row)} is the {what} {_short(value)}, but {place(first[1])} is a {first[0]}; "
+                f"give all values of a column the same type"
+            )
+    kinds: dict[str, Any] = {
+        "truth value": pa.bool_(), "number": None, "text": pa.string(), "list of numbers": pa.list_(pa.float64())
+    }  # fmt: skip
+    try:
+        if first is not None and first[0] == "number" and any(isinstance(v, float) for v in values):
+            return pa.array([None if v is None else float(v) for v in values], pa.float64())
+        return pa.array(values, kinds[first[0]] if first else pa.null())
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        if first is not None and first[0] == "number":  # whole numbers too large for 64 bits are names, not amounts
+            return pa.array([None if v is None else str(v) for v in values], pa.string())
+        raise InputError(
+            f"{place(first[1] if first else 0)} cannot be kept ({reason(error)}); write it as plain text"
+        ) from error
+
+
+def to_objects(text: pa.Array) -> np.ndarray:
+    """Text as a NumPy array of str, None where null.
+
+    >>> to_objects(pa.array(["a", None]))
+    array(['a', None], dtype=object)
+    """
+    out = np.empty(len(text), dtype=object)
+    out[:] = text.to_pylist()
+    return out
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _floats_as_text(values: pa.Array) -> pa.Array:
+    numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+    safe = np.abs(numbers) < 2**53
+    whole = safe & (np.where(safe, numbers, 0.5) % 1 == 0)
+    if (whole | np.isnan(numbers)).all():
+        return pa.array(np.where(whole, numbers, 0).astype(np.int64), mask=~whole).cast(pa.string())
+    return pa.array(
+        [None if np.isnan(n) else str(int(n)) if w else repr(float(n)) for n, w in zip(numbers, whole, strict=True)],
+        pa.string(),
+    )
+
+
+def _what(value: object) -> str | None:
+    if isinstance(value, bool | np.bool_):
+        return "truth value"
+    if isinstance(value, int | float | np.number):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list | tuple) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value):
+        return "list of numbers"
+    return None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def same_length(lists: Iterable[Any]) -> int | None:
+    """The common length of lists, or None.
+
+    >>> same_length([[1, 2], [3, 4]]), same_length([[1], [1, 2]])
+    (2, None)
+    """
+    lengths = {len(values) for values in lists}
+    return lengths.pop() if len(lengths) == 1 else None

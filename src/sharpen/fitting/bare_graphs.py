@@ -1,0 +1,55 @@
+"""A NetworkX graph whose nodes carry no features gets those that its structure makes, as a table without columns does."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sharpen.files import GraphTables
+
+
+def is_bare(data: Any) -> bool:
+    """Whether it is a NetworkX graph with edges, and no node of it has an attribute ``x``.
+
+    >>> import networkx
+    >>> graph = networkx.path_graph(3)
+    >>> is_bare(graph), is_bare((np.eye(3), np.eye(3)))
+    (True, False)
+    >>> graph.nodes[1]["x"] = 0.5
+    >>> is_bare(graph)
+    False
+    """
+    if type(data).__module__.split(".")[0] != "networkx" or not data.number_of_edges():
+        return False
+    return not any("x" in attributes for _, attributes in data.nodes(data=True))
+
+
+def bare_tables(data: Any) -> GraphTables:
+    """What a file of such a graph would hold; nodes go by their names as text.
+
+    >>> import networkx
+    >>> tables = bare_tables(networkx.path_graph(3))
+    >>> tables.ids.tolist(), tables.edge_index.tolist()
+    (['0', '1', '2'], [[0, 1], [1, 2]])
+    """
+    position = {node: i for i, node in enumerate(data.nodes)}
+    ends = [
+        (position[one], position[other])
+        for one, other, weight in data.edges(data="weight", default=1)
+        if not (isinstance(weight, Real) and weight == 0)
+    ]
+    return GraphTables(
+        ids=np.array([str(node) for node in data.nodes], dtype=object),
+        labels=np.full(len(position), None, dtype=object),
+        frame=pd.DataFrame(index=pd.RangeIndex(len(position))),
+        edge_index=np.array(ends, dtype=np.int64).reshape(-1, 2).T,
+        edge_weight=None,
+        guesses=[],
+        fingerprint="",
+        name="the graph",
+        label_column=None,
+        locate=str,
+    )

@@ -1,0 +1,115 @@
+"""From a store to the reports of studies: what its records say, worked out once and shown in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from sharpen.analysis.dynamics import Traces
+from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
+from sharpen.report.page import Part
+from sharpen.report.shares import run_seconds
+from sharpen.report.study import Sheet, comparison_sheet, study_sheet
+from sharpen.store import Store
+from sharpen.studies import Study, load_study
+from sharpen.studies.work import why_no_data
+
+
+class Reader:
+    """Outcomes and pages of one store, each worked out once.
+
+    Args:
+        store: the records.
+        unavailable: by dataset, why its cells cannot be run here.
+        max_epochs: the limit that the runs were given, if they were.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Reader(Store(folder), {}).protocols(load_study("comparison"))
+    ['paper']
+    """
+
+    def __init__(self, store: Store, unavailable: dict[str, str], max_epochs: int | None = None) -> None:
+        self.store, self.unavailable, self.max_epochs = store, unavailable, max_epochs
+        # With what was run again for a trace: its scores do not count, its time does.
+        self.frame = store.runs()
+        self._found: dict[tuple[int, str], Outcome] = {}
+
+    def outcome(self, study: Study, protocol: str) -> Outcome:
+        """What the records say about a study under a protocol."""
+        key = id(study), protocol  # the outcome holds the study, so that no other gets its identity
+        if key not in self._found:
+            self._found[key] = outcome(
+                study, protocol, self.frame, unavailable=self.unavailable, max_epochs=self.max_epochs
+            )
+        return self._found[key]
+
+    def protocols(self, study: Study) -> list[str]:
+        """The protocols under which a study has a finished comparison, or any record; else the first of its own."""
+        source = _source(study)
+        offered = [protocol for protocol in study.protocols if protocol in source.protocols]
+        # Runs that another study shares with this one do not make it a study that was run.
+        done = [p for p in offered if self.outcome(source, p).complete]
+        if study.traces:
+            done = [p for p in done if self._traced(self.outcome(source, p))]
+        return done or [p for p in offered if self.outcome(source, p).finished][:1] or offered[:1]
+
+    def has_runs(self, study: Study, protocol: str | None) -> bool:
+        """Whether there is any run of a study, or of the study that it reads, under a protocol; None: under any."""
+        source = _source(study)
+        asked = [each for each in source.protocols if protocol in (None, each)]
+        return any(self.outcome(source, each).finished for each in asked)
+
+    def traces(self, outcome: Outcome) -> Traces:
+        """What the runs of an outcome traced."""
+        return self.store.traces(run_seconds(outcome))
+
+    def _traced(self, outcome: Outcome) -> bool:
+        """Whether the runs of complete cells were traced."""
+        traces = self.traces(outcome)
+        complete = [cell for cell in outcome.cells if all(effect.complete for effect in cell.effects)]
+        return all(run.id in traces for cell in complete for side in cell.sides.values() for run in side.runs)
+
+    def sheet(self, study: Study, protocol: str) -> Sheet:
+        """The report of a study under a protocol."""
+        if study.reads is not None:
+            return comparison_sheet(study, self.outcome(_source(study), protocol))
+        found = self.outcome(study, protocol)
+        return study_sheet(found, self.traces(found) if study.traces else None)
+
+    def part(self, study: Study, protocol: str) -> Part:
+        """The same for the page."""
+        if study.reads is not None:
+            return Part(study, self.outcome(_source(study), protocol))
+        found = self.outcome(study, protocol)
+        return Part(study, found, self.traces(found) if study.traces else None)
+
+    def shown(self, parts: Iterable[Part]) -> pd.DataFrame:
+        """The runs that the parts of a page show, each once."""
+        return self.frame[self.frame["id"].isin({id for part in parts for id in run_seconds(part.outcome)})]
+
+    def hint(self) -> str:
+        """What to say when a store has records, and none of them belongs to what was asked."""
+        epochs = sorted({int(value) for value in self.frame["epochs"]})
+        range_ = f"{epochs[0]} to {epochs[-1]}" if len(epochs) > 1 else f"{epochs[0]}"
+        return (
+            f"None of the {len(self.frame):,} records belongs to these studies under what was asked; look at --protocol and "
+            f"--max-epochs (there are runs of {range_} epochs)."
+        )
+
+
+def unavailable(studies: Sequence[Study], data: Path | None) -> dict[str, str]:
+    """By dataset, why it cannot be run here: its files are not on this machine.
+
+    >>> unavailable([], None)
+    {}
+    """
+    datasets = dict.fromkeys(dataset for study in studies for dataset in study.datasets)
+    return {dataset: NO_DATA for dataset in datasets if why_no_data(dataset, data) is not None}
+
+
+def _source(study: Study) -> Study:
+    """Whose records a study shows: its own, or those of the study that it reads."""
+    return study if study.reads is None else load_study(study.reads)

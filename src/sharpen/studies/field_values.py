@@ -1,0 +1,143 @@
+"""What a study's file gives as the value of a field: one, several, or one that depends on the cell."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+from sharpen.errors import InputError
+from sharpen.paper import lambda_star, setting
+from sharpen.studies.protocol import one_of
+from sharpen.studies.yaml_source import Source, Where
+from sharpen.trial import Trial
+
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("split", "seed"), "every variant has the runs of the protocol; leave it out, or give their number as runs"
+    ),
+    **dict.fromkeys(
+        ("dataset", "model"), "every variant has the cells of the study; name those under datasets and models"
+    ),
+    "λ": "write it as lam",
+}
+# What a variant may set: the rest of a trial comes from its cell and its run.
+FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
+_FLAGS = ("residual", "input_linear", "sharpen_val")
+_WORDS = ("norm", "batching")
+_WHOLE = ("layers", "hidden", "epochs")
+# What a value may start from, and the fields that are of its kind.
+_BASES = {
+    "lambda_star": ("lam", "lam_labeled", "lam_max", "balance"),
+    **{name: (name,) for name in ("lr", "dropout", "weight_decay", "hidden", "layers", "epochs")},
+}
+# Dropout of 1 would leave nothing; steps around a setting stay in this range.
+_MOST_DROPOUT = 0.95
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A value that depends on the cell: the paper's ``of`` times ``times`` plus ``plus``.
+
+    >>> Relative("lambda_star", plus=0.05).of_cell("lam", "cora", "gcn")
+    1.4
+    """
+
+    of: str
+    times: float = 1.0
+    plus: float = 0.0
+
+    def of_cell(self, field: str, dataset: str, model: str) -> float | int:
+        """The value of a field in a cell, as that field can be set: dropout below 1, layers and the like whole."""
+        base = lambda_star(dataset, model) if self.of == "lambda_star" else setting(dataset, model)[self.of]
+        if base is None:
+            raise InputError(
+                f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
+            )
+        # Rounded, so that 1.35 + 0.05 is the number 1.4 that a person would write, and the same trial.
+        value = round(base * self.times + self.plus, 12)
+        if field == "dropout":
+            return min(max(value, 0.0), _MOST_DROPOUT)
+        # What is less than one is no number of layers: it stays, and a trial refuses it.
+        return round(value) if field in _WHOLE and value >= 1 else value
+
+
+Value: TypeAlias = float | int | bool | str | Relative
+
+
+def fields_of(source: Source, where: Where, given: Any) -> dict[str, Any]:
+    """The fields of a trial that a mapping sets, each of which a variant may set.
+
+    >>> source = Source("trial: {seed: 1}", "mine.yaml")
+    >>> fields_of(source, ("trial",), source.content["trial"])
+    Traceback (most recent call last):
+    sharpen.errors.InputError: mine.yaml, line 1: there is no field 'seed' here: every variant has the runs of the protocol; ...
+    """
+    found = source.mapping(where, given)
+    for name in found:
+        if name in _ELSEWHERE:
+            raise source.fail((*where, name), f"there is no field {name!r} here: {_ELSEWHERE[name]}")
+    source.keys(where, found, FIELDS, "field")
+    return found
+
+
+def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[tuple[str, Value]]:
+    """Every value of a field that is meant, each with how a variant's name writes it.
+
+    >>> source = Source("lam: {from: 0, to: 0.5, step: 0.25}", "mine.yaml")
+    >>> list(values_of(source, ("lam",), "lam", source.content["lam"]))
+    [('0', 0.0), ('0.25', 0.25), ('0.5', 0.5)]
+    """
+    if field in _FLAGS:
+        yield str(given).lower(), flag(source, where, given)
+    elif field in _WORDS:
+        for word in given if isinstance(given, list) and given else [given]:
+            yield str(word), str(word)
+    elif isinstance(given, dict) and "of" in given:
+        source.keys(where, given, ("of", "times", "plus"))
+        base = one_of("value to start from", given["of"], tuple(_BASES), where=source.place((*where, "of")))
+        if field not in _BASES[base]:
+            own = [name for name, allowed in _BASES.items() if field in allowed]
+            way = f"start from {own[0]}, or give a number" if own else "give a number"
+            raise source.fail((*where, "of"), f"{field} cannot start from {base}, which is of another kind; {way}")
+        times = list(_numbers(source, (*where, "times"), given.get("times", 1)))
+        plus = list(_numbers(source, (*where, "plus"), given.get("plus", 0)))
+        for t, p in itertools.product(times, plus):
+            shown = [f"x{t:g}"] * ("times" in given) + [f"{p:+g}"] * ("plus" in given)
+            yield "".join(shown) or base, Relative(base, t, p)
+    else:
+        for number in _numbers(source, where, given):
+            yield f"{number:g}", number
+
+
+def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
+    """One number, a list, or a range; lists may hold ranges."""
+    if isinstance(given, list) and given:
+        for index, part in enumerate(given):
+            yield from _numbers(source, (*where, index), part)
+    elif isinstance(given, dict):
+        source.keys(where, given, ("from", "to", "step"))
+        if len(given) < 3:
+            raise source.fail(
+                where, f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
+            )
+        first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
+        steps = round((last - first) / step) if step else -1
+        if not 0 <= steps <= 10_000 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
+            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; mend one of the three")
+        # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.
+        yield from (round(first + i * step, 10) for i in range(steps + 1))
+    else:
+        yield source.number(where, given)
+
+
+def flag(source: Source, where: Where, given: Any) -> bool:
+    """A value that is true or false.
+
+    >>> flag(Source("traces: true", "mine.yaml"), ("traces",), True)
+    True
+    """
+    if not isinstance(given, bool):
+        raise source.fail(where, f"{where[-1]} is {given!r}; give true or false")
+    return given

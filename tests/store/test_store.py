@@ -1,0 +1,556 @@
+"""The store: what is added is there, whole, once; what cannot be trusted is named and set aside."""
+
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sharpen.errors import InputError
+from sharpen.revision import PACKAGE, revision, tree_hash
+from sharpen.store import Store, StoreError, record_files, store
+from sharpen.trial import Record, Trial, to_frame
+
+
+def records(count: int, first: int = 0, **fields: object) -> list[Record]:
+    trials = [
+        Trial(dataset="toy", **fields).resolve("mine")
+        for fields in ({"seed": first + i} | fields for i in range(count))
+    ]
+    return [
+        Record(
+            trial=trial,
+            val=0.5 + trial.seed / 1000,
+            test=0.25,
+            best_epoch=trial.seed,
+            status="ok",
+            seconds=0.5,
+            device="cpu",
+            precision="float32",
+            members=count,
+            versions={"torch": "2"},
+            traces={"loss": np.linspace(1, 0, 5, dtype=np.float32), "val": np.full(3, trial.seed, dtype=np.float32)},
+        )
+        for trial in trials
+    ]
+
+
+def only_file(folder: Path) -> Path:
+    (path,) = (folder / "records").iterdir()
+    return path
+
+
+def test_what_is_added_is_there(tmp_path):
+    kept, some = Store(tmp_path), records(3)
+    kept.add(some)
+    frame = Store(tmp_path).frame()
+    expected = to_frame(some)
+    pd.testing.assert_frame_equal(
+        frame[list(expected.columns)].sort_values("seed", ignore_index=True), expected, check_dtype=False
+    )
+    assert list(frame.columns) == ["id", *expected.columns, "versions", "revision", "created", "members"]
+    assert set(frame["id"]) == kept.ids() == {record.trial.id for record in some}
+    assert set(frame["members"]) == {3}
+    assert json.loads(frame["versions"][0]) == {"torch": "2"}
+    assert set(frame["revision"]) == {revision()}
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", frame["created"][0])
+    for record in some:  # a row gives back its trial
+        row = frame[frame["id"] == record.trial.id].iloc[0]
+        fields = {name: None if pd.isna(row[name]) else row[name] for name in vars(record.trial) if name != "id"}
+        assert Trial(**fields).id == record.trial.id
+
+
+def test_an_empty_store_is_a_table_without_rows_and_makes_no_folder(tmp_path):
+    kept = Store(tmp_path / "none")
+    assert kept.ids() == set()
+    assert list(kept.frame().columns)[:3] == ["id", "model", "dataset"]
+    assert kept.traces(["a"]) == {}
+    assert kept.claims() == kept.problems() == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_rows_come_in_the_order_of_the_trials_that_are_asked_for(tmp_path):
+    kept, some = Store(tmp_path), records(4)
+    kept.add(some[:2])
+    kept.add(some[2:])
+    wanted = [some[3].trial, some[0].trial, replace(some[0].trial, seed=99)]
+    assert kept.frame(wanted)["seed"].tolist() == [3, 0]
+
+
+def test_a_trial_that_is_recorded_is_not_recorded_again(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(3))
+    before = only_file(tmp_path).read_bytes()
+    kept.add([replace(record, val=0.9) for record in records(3)])
+    assert only_file(tmp_path).read_bytes() == before
+    kept.add([replace(record, val=0.9) for record in records(4)])  # one of four is new
+    assert len(list((tmp_path / "records").iterdir())) == 2
+    frame = kept.frame().sort_values("seed")
+    assert frame["seed"].tolist() == [0, 1, 2, 3]
+    assert frame["val"].tolist() == [0.5, 0.501, 0.502, 0.9]
+    assert sum(pq.read_metadata(path).num_rows for path in (tmp_path / "records").iterdir()) == 4
+
+
+def test_should_two_files_hold_a_trial_the_first_record_counts(tmp_path):
+    early, late = Store(tmp_path / "a"), Store(tmp_path / "b")
+    early.add(records(2))
+    time.sleep(0.002)  # created counts milliseconds
+    late.add([replace(record, val=0.9) for record in records(3)])
+    path = only_file(tmp_path / "b")
+    path.rename(tmp_path / "a" / "records" / path.name)
+    assert early.frame()["val"].tolist() == [0.5, 0.501, 0.9]
+
+
+def test_traces_are_kept_when_asked_for_and_can_be_added_later(tmp_path):
+    kept, some = Store(tmp_path), records(3)
+    kept.add(some)
+    assert kept.traced_ids() == set()
+    before = only_file(tmp_path).read_bytes()
+    kept.add(some, keep_traces=True)
+    assert only_file(tmp_path).read_bytes() == before
+    found = Store(tmp_path).traces([some[1].trial.id, some[2].trial.id, "unknown"])
+    assert set(found) == {some[1].trial.id, some[2].trial.id}
+    for record in some[1:]:
+        for name, values in record.traces.items():
+            np.testing.assert_array_equal(found[record.trial.id][name], values)
+
+
+def test_records_of_two_cells_are_not_one_population(tmp_path):
+    with pytest.raises(InputError, match="2 cells"):
+        Store(tmp_path).add(records(1) + records(1, model="gat"))
+
+
+def settle(path: Path) -> None:
+    """Makes a file older than one that may still be on its way in."""
+    then = time.time() - store.SETTLED_SECONDS - 1
+    os.utime(path, (then, then))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip(path: Path) -> None:
+    """One bit of the middle, where values are."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 5] ^= 4
+    path.write_bytes(content)
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name("toy-gcn-0123456789abcdef.parquet"))
+
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    pd.DataFrame({"a": [1]}).to_parquet(path)
+
+
+def drop(path: Path) -> None:
+    pq.write_table(pq.read_table(path).drop_columns(["val"]), path)
+
+
+def text(path: Path) -> None:
+    path.rename(path.with_name("notes.txt"))
+
+
+def wrong_type(path: Path) -> None:
+    table = pq.read_table(path)
+    place = table.column_names.index("val")
+    pq.write_table(table.set_column(place, "val", pa.array(["much"] * len(table))), path)
+
+
+def rewritten(path: Path, **columns: list[object]) -> None:
+    """The same trials by their ids, with other columns."""
+    table = pq.read_table(path)
+    for name, values in columns.items():
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, table[name].type))
+    pq.write_table(table, path)
+
+
+def other_description(path: Path) -> None:
+    rewritten(path, lam=[7.0] * 20, split=["nonsense"] * 20)
+
+
+def one_other_seed(path: Path) -> None:
+    rewritten(path, seed=[*range(19), 25])
+
+
+def swapped(path: Path) -> None:
+    """Every id is there, every description too, but not beside each other."""
+    rewritten(path, seed=list(reversed(range(20))))
+
+
+def doubled(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(pa.concat_tables([table, table]), path)
+
+
+def without_an_id(path: Path) -> None:
+    rewritten(path, id=[None] * 20)
+
+
+def too_good(path: Path) -> None:
+    rewritten(path, val=[0.5] * 19 + [5.0])
+
+
+def negative(path: Path) -> None:
+    rewritten(path, test=[0.5] * 19 + [-0.01])
+
+
+def no_score(path: Path) -> None:
+    rewritten(path, test=[0.5] * 19 + [float("nan")])
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (other_description, "20 of its 20 trials are not those of their ids"),
+        (one_other_seed, "1 of its 20 trials are not those of their ids"),
+        (swapped, "20 of its 20 trials are not those of their ids"),
+        (doubled, "it holds a trial twice"),
+        (without_an_id, "does not hold the trials that its name says"),
+        (too_good, "a val score that is not from 0 to 1"),
+        (negative, "a test score that is not from 0 to 1"),
+        (no_score, "a test score that is not from 0 to 1"),
+        (cut, "cut off or damaged"),
+        (empty, "cut off or damaged"),
+        (flip, "cut off or damaged"),
+        (rename, "does not hold the trials that its name says"),
+        (foreign, "does not hold records"),
+        (drop, "without val"),
+        (text, "not a Parquet file"),
+        (wrong_type, "its values are not those of records"),
+    ],
+)
+def test_what_cannot_be_trusted_is_named_set_aside_and_kept(tmp_path, damage, reason):
+    kept = Store(tmp_path)
+    kept.add(records(20))
+    damage(only_file(tmp_path))
+    damaged = only_file(tmp_path)
+    content = damaged.read_bytes()
+    kept.add(records(2, first=50))
+    assert kept.ids() == {record.trial.id for record in records(2, first=50)}
+    (problem,) = kept.problems()
+    assert reason in problem.reason
+    assert problem.path == damaged
+    (young,) = kept.set_aside()
+    assert young.path == damaged
+    assert damaged.exists()
+    settle(damaged)
+    (moved,) = kept.set_aside()
+    assert moved.path.parent == tmp_path / "set-aside"
+    assert moved.path.read_bytes() == content
+    assert kept.problems() == []
+    kept.add(records(20))
+    assert len(kept.ids()) == 22
+
+
+def test_a_run_that_diverged_has_no_scores_and_is_trusted(tmp_path):
+    kept, nan = Store(tmp_path), float("nan")
+    some = records(3)
+    kept.add([*some[:2], replace(some[2], val=nan, test=nan, best_epoch=-1, status="diverged")])
+    assert kept.problems() == []
+    assert kept.frame()["val"].isna().sum() == 1
+
+
+@pytest.mark.parametrize("fields", [{"lam_max": 1.0}, {"batching": "clusters-64-4"}, {"lam": 1, "q": np.float32(1.5)}])
+def test_descriptions_of_all_kinds_come_back_as_their_ids_say(tmp_path, fields):
+    kept, some = Store(tmp_path), records(2, **fields)
+    kept.add(some)
+    assert Store(tmp_path).problems() == []
+    assert Store(tmp_path).ids() == {record.trial.id for record in some}
+
+
+def test_two_untrusted_files_of_one_name_are_both_kept(tmp_path):
+    kept = Store(tmp_path)
+    for _ in range(2):
+        kept.add(records(2))
+        cut(only_file(tmp_path))
+        settle(only_file(tmp_path))
+        kept.set_aside()
+    assert len(list((tmp_path / "set-aside").iterdir())) == 2
+
+
+def test_without_permission_problems_are_only_reported(tmp_path, monkeypatch):
+    kept = Store(tmp_path)
+    kept.add(records(2))
+    path = only_file(tmp_path)
+    cut(path)
+    settle(path)
+
+    def forbidden(*paths: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(store.os, "rename", forbidden)
+    (problem,) = kept.set_aside()
+    assert problem.path == path
+    assert path.exists()
+
+
+def test_a_file_that_ends_anywhere_too_early_is_never_trusted(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(3))
+    path = only_file(tmp_path)
+    content = path.read_bytes()
+    for size in range(0, len(content), 101):
+        path.write_bytes(content[:size])
+        assert Store(tmp_path).ids() == set()
+        assert len(Store(tmp_path).problems()) == 1
+
+
+def test_a_file_from_before_a_field_existed_keeps_its_trials_and_traces(tmp_path):
+    kept, some = Store(tmp_path), records(2)
+    kept.add(some, keep_traces=True)
+    path = only_file(tmp_path)
+    pq.write_table(pq.read_table(path).drop_columns(["lam_max"]), path)
+    assert Store(tmp_path).problems() == []
+    assert Store(tmp_path).ids() == Store(tmp_path).traced_ids() == {record.trial.id for record in some}
+    assert Store(tmp_path).frame()["lam_max"].isna().all()
+
+
+def test_what_a_killed_writer_left_is_swept_once_it_is_old(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(1))
+    half, young = tmp_path / "records" / ".a.parquet.1.tmp", tmp_path / "records" / ".b.parquet.2.tmp"
+    half.write_bytes(b"PAR1")
+    young.write_bytes(b"PAR1")
+    os.utime(half, (0, 0))
+    assert kept.problems() == []
+    kept.set_aside()
+    assert not half.exists()
+    assert young.exists()
+
+
+def test_a_disk_that_is_full_is_said_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        Store(tmp_path).add(records(2))
+    assert list((tmp_path / "records").iterdir()) == []
+
+
+def test_scores_of_the_whole_main_study_are_small(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(205))
+    size = only_file(tmp_path).stat().st_size
+    assert size < 15_000  # 40 cells: a few hundred kilobytes
+
+
+# Revisions
+
+
+def test_without_a_repository_the_revision_is_gits_own_hash_of_the_files(tmp_path, monkeypatch):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b.txt").write_text("between b and b/")
+    (tmp_path / "b" / "c.py").write_text("x = 'λ'\n", encoding="utf-8")
+    (tmp_path / "a.csv").write_bytes(b"")
+    git = ["git", "-C", str(tmp_path), "-c", "core.autocrlf=false"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    expected = subprocess.run([*git, "write-tree"], check=True, capture_output=True, text=True).stdout.strip()
+    shutil.rmtree(tmp_path / ".git")
+    (tmp_path / "b" / "__pycache__").mkdir()
+    assert tree_hash(tmp_path).hex() == expected
+    monkeypatch.setenv("PATH", "")
+    assert revision.__wrapped__() == f"source-{tree_hash(PACKAGE).hex()[:12]}"
+
+
+def test_a_store_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "claims").write_text("in the way")
+    with pytest.raises(InputError, match=r"cannot write to the store .*, or name another with --store"):
+        Store(tmp_path).claim([record.trial for record in records(1)])
+    with pytest.raises(InputError, match="is a file; name a folder"):
+        Store(tmp_path / "claims")
+
+
+def again(first: list[Record], score: float) -> list[Record]:
+    """The same trials, trained again elsewhere, with other scores and other traces."""
+    traces = {"loss": np.full(2, 10 * score, dtype=np.float32)}
+    return [replace(record, val=score, test=score, seconds=2.0, device="other", traces=traces) for record in first]
+
+
+def test_a_trace_that_is_made_later_leaves_the_first_scores(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    before = kept.frame()
+    time.sleep(0.002)  # created counts milliseconds
+    kept.add(again(first, 0.9), keep_traces=True)
+    fresh = Store(tmp_path)
+    pd.testing.assert_frame_equal(fresh.frame(), before)
+    assert fresh.frame([record.trial for record in first])["val"].tolist() == [0.5, 0.501]
+    assert fresh.traced_ids() == fresh.ids() == {record.trial.id for record in first}
+    assert {traces["loss"].tolist()[0] for traces in fresh.traces(fresh.ids()).values()} == {9}
+    files = sorted(path.name for path in tmp_path.glob("*/*.parquet"))
+    kept.add(again(first, 0.9), keep_traces=True)
+    kept.add(again(first, 0.8), keep_traces=True)  # there is a trace: nothing is wanted of it
+    assert sorted(path.name for path in tmp_path.glob("*/*.parquet")) == files
+
+
+def test_runs_are_all_there_with_their_time_and_the_scores_of_the_traced_one(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    time.sleep(0.002)
+    kept.add(again(first, 0.9), keep_traces=True)
+    runs = Store(tmp_path).runs()
+    assert runs["val"].tolist() == [0.5, 0.501, 0.9, 0.9]  # the first of each is the record
+    assert runs["seconds"].sum() == 5.0
+    assert runs["traced"].tolist() == [False, False, True, True]
+    assert list(runs.columns)[:-1] == list(kept.frame().columns)
+
+
+def test_traces_are_those_of_the_first_run_that_was_traced(tmp_path):
+    """As after two stores were merged, each with a traced run of the same trials."""
+    for name, score in (("here", 0.8), ("there", 0.7)):
+        Store(tmp_path / name).add(again(records(2), score), keep_traces=True)
+        time.sleep(0.002)
+    for path in (tmp_path / "there").glob("*/*.parquet"):
+        path.rename(tmp_path / "here" / path.parent.name / f"a-{path.name}")  # it sorts first, and yet was not first
+    kept = Store(tmp_path / "here")
+    assert kept.frame()["val"].tolist() == [0.8, 0.8]
+    assert {traces["loss"].tolist()[0] for traces in kept.traces(kept.ids()).values()} == {8}
+    assert kept.runs()["traced"].tolist() == [True, True, False, False]
+
+
+def test_of_records_of_one_moment_the_first_file_counts(tmp_path, monkeypatch):
+    class Stopped(record_files.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(record_files, "datetime", Stopped)
+    for name, score in (("b", 0.8), ("a", 0.7)):
+        Store(tmp_path / name).add(again(records(2), score))
+        path = only_file(tmp_path / name)
+        (tmp_path / "records").mkdir(exist_ok=True)
+        path.rename(tmp_path / "records" / f"{name}-{path.name}")
+    assert Store(tmp_path).frame()["val"].tolist() == [0.7, 0.7]
+
+
+def test_traces_whose_run_nobody_recorded_are_of_no_use(tmp_path):
+    kept, first = Store(tmp_path), records(2)
+    kept.add(first)
+    kept.add(again(first, 0.9), keep_traces=True)
+    for path in (tmp_path / "records").iterdir():
+        if pq.read_table(path)["val"][0].as_py() == 0.9:
+            path.unlink()
+    assert Store(tmp_path).traced_ids() == set()
+    assert Store(tmp_path).traces(kept.ids()) == {}
+
+
+def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(2), keep_traces=True)
+    (path,) = (tmp_path / "traces").iterdir()
+    pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
+    assert Store(tmp_path).problems() == []
+    assert len(Store(tmp_path).traces(kept.ids())) == 2
+    assert Store(tmp_path).runs()["traced"].all()
+
+
+def test_a_store_that_cannot_be_written_is_known_before_training(tmp_path):
+    (tmp_path / "records").write_text("in the way")
+    for attempt in (Store(tmp_path).check_writable, lambda: Store(tmp_path).add(records(1))):
+        with pytest.raises(StoreError, match=r"cannot write to the store .* \(File exists\)"):
+            attempt()
+
+
+@pytest.mark.parametrize("fields", [{"seed": 2**40}, {"dataset": "my/graph"}, {"dataset": "../.hidden λ?"}])
+def test_seeds_and_names_may_be_anything(tmp_path, fields):
+    (record,) = records(1)
+    record = replace(record, trial=replace(record.trial, **fields))
+    kept = Store(tmp_path / "store")
+    kept.add([record], keep_traces=True)
+    assert kept.ids() == kept.traced_ids() == {record.trial.id}
+    for name, value in fields.items():
+        assert kept.frame()[name].tolist() == [value]
+    assert {path.name for path in tmp_path.iterdir()} == {"store"}
+
+
+def test_a_kill_between_records_and_traces_leaves_records_without_traces(tmp_path, monkeypatch):
+    kept, some = Store(tmp_path), records(2)
+    real = Store._write
+
+    def killed(self, part, *arguments):
+        if part == "traces":
+            raise KeyboardInterrupt
+        real(self, part, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            kept.add(some, keep_traces=True)
+    assert (len(kept.ids()), kept.traced_ids()) == (2, set())
+    kept.add(some, keep_traces=True)
+    assert kept.traced_ids() == kept.ids()
+
+
+def test_a_file_in_the_way_that_nobody_trusts_does_not_cost_the_records(tmp_path):
+    kept, some = Store(tmp_path), records(2)
+    kept.add(some)
+    cut(only_file(tmp_path))
+    kept.add(some)
+    assert kept.ids() == {record.trial.id for record in some}
+    assert len(kept.problems()) == 1
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.ESTALE, errno.EIO, errno.EMFILE])
+def test_a_read_that_fails_moves_nothing(tmp_path, monkeypatch, code):
+    Store(tmp_path).add(records(3))
+    settle(only_file(tmp_path))
+    before = only_file(tmp_path)
+
+    def failing(path: Path) -> bytes:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", failing)
+        kept = Store(tmp_path)
+        with pytest.raises(InputError, match=f"{os.strerror(code)}.*nothing was moved"):
+            kept.set_aside()
+    assert only_file(tmp_path) == before
+    assert len(kept.ids()) == 3  # nor is the failure remembered
+
+
+def test_a_column_of_a_later_version_is_left_out_and_its_file_stays(tmp_path):
+    kept = Store(tmp_path)
+    kept.add(records(2))
+    path = only_file(tmp_path)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("mystery", pa.array([1] * len(table))), path)
+    settle(path)
+    (problem,) = kept.set_aside()
+    assert problem.line.startswith("Read in part, because another version wrote it (mystery")
+    assert problem.path == path
+    assert len(kept.ids()) == 2
+    assert "mystery" not in kept.frame()
+
+
+def test_a_file_that_is_still_being_copied_is_left_until_it_is_whole(tmp_path):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here.add(records(2))
+    there.add(records(2, first=10))
+    source = only_file(tmp_path / "here")
+    target = tmp_path / "there" / "records" / source.name
+    content = source.read_bytes()
+    target.write_bytes(content[: len(content) // 2])
+    assert there.set_aside()[0].path == target
+    target.write_bytes(content)
+    assert len(there.ids()) == 4
