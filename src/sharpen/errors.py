@@ -1,7 +1,11 @@
-"""The one exception for mistakes a user can mend, and the nearest word to one that is misspelt."""
+"""The one exception for mistakes a user can fix, and the nearest word to one that is misspelt."""
+
+from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
 
 
 class InputError(ValueError):
@@ -14,6 +18,47 @@ class InputError(ValueError):
     Traceback (most recent call last):
     sharpen.errors.InputError: lam is nan; give a finite number such as 0.25
     """
+
+
+class Problems:
+    """Mistakes that are independent of each other, told together when the block ends.
+
+    >>> with Problems() as problems:
+    ...     with problems.collected():
+    ...         raise InputError("lam is nan; give a number")
+    ...     with problems.collected():
+    ...         raise InputError("q is 1; give a number above 1")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: 2 problems:
+      1. lam is nan; give a number
+      2. q is 1; give a number above 1
+    """
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keeps the InputError of a block, which ends there."""
+        try:
+            yield
+        except InputError as error:
+            self.found.append(str(error))
+
+    def __enter__(self) -> Problems:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, InputError):
+            self.found.append(str(error))
+        elif error is not None:
+            return
+        found = list(dict.fromkeys(self.found))
+        if len(found) == 1:
+            raise InputError(found[0]) from None
+        if found:
+            listed = "".join(f"\n  {number}. {message}" for number, message in enumerate(found, start=1))
+            raise InputError(f"{len(found)} problems:{listed}") from None
 
 
 def did_you_mean(word: object, allowed: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """``sharpen evaluate``: predictions against labels that arrived later."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,10 +33,19 @@ def evaluate(
     for column in ("label", "probability", "labeled"):
         if column not in frame.columns:
             raise InputError(f"{predictions} has no column {column!r}; give predictions as sharpen writes them")
-    tables = read_nodes_and_edges(labels, None, Columns(id=id_column, label=label))
+    known = comparable_ids(frame["id"])
+    columns = Columns(id=id_column, label=label, features=())
+    tables = read_nodes_and_edges(labels, None, columns, known_ids=known)
+    others = [name for name in tables.columns if name != tables.id_column]
+    if tables.label_column is None and len(others) == 1:
+        tables = read_nodes_and_edges(labels, None, replace(columns, label=others[0]), known_ids=known)
     label_column(tables)
+    if not as_json:
+        for line in tables.guesses:
+            if not line.startswith("edges:"):
+                typer.echo(line, err=True)
     truth = pd.Series(tables.labels, index=pd.Index(comparable_ids(tables.ids)), dtype=object)
-    scores = score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
+    scores = score_predictions(frame.assign(id=known), truth, everything=everything)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
         return

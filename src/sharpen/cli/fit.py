@@ -26,12 +26,15 @@ from sharpen.cli.options import (
     NodesFile,
     On,
     SourceColumn,
+    Strict,
     TargetColumn,
+    UnknownLabel,
     WeightColumn,
     check_abstain,
     of_columns,
+    split_names,
 )
-from sharpen.errors import InputError
+from sharpen.errors import InputError, Problems
 from sharpen.trial import MODELS, NORMS
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
@@ -50,6 +53,8 @@ def fit(
         str | None, of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
     ] = None,
     ignore: Annotated[str | None, of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
+    unknown_label: UnknownLabel = None,
+    strict: Strict = False,
     model: Annotated[
         str,
         typer.Option(
@@ -150,13 +155,25 @@ def fit(
     )
     _check_options(classifier)
     start = time.perf_counter()
-    columns = Columns(id_column, label, source, target, weight, _names(features), _names(ignore) or ())
-    tables = read_nodes_and_edges(nodes, edges, columns)
-    for line in tables.guesses:
-        tell(line)
-    notes = check_labels(tables)
+    columns = Columns(
+        id_column,
+        label,
+        source,
+        target,
+        weight,
+        split_names(features),
+        split_names(ignore) or (),
+        unknown_labels=split_names(unknown_label),
+        strict=strict,
+    )
+    with Problems() as problems:
+        tables = read_nodes_and_edges(nodes, edges, columns, problems)
+        for line in tables.guesses:
+            tell(line)
+        encoder = FeatureEncoder.fit(tables, problems)
+        if not problems.found:
+            notes = check_labels(tables)
     classes = class_order(tables.labels)
-    encoder = FeatureEncoder.fit(tables)
     for line in encoder.describe():
         tell(line)
     graph = to_graph(tables, encoder.transform(tables), classes, unit=encoder.unit)
@@ -229,10 +246,6 @@ def _check_options(classifier: Any) -> None:
 
 def _auto_or_numbers(text: str) -> str | tuple[float, ...]:
     return text if text == "auto" else parse_lams(text, zero_is_plain=False)
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _saved_columns(columns: Any, label: str | None) -> dict[str, str | None]:

@@ -9,7 +9,9 @@ import typer
 from sharpen.cli.completion import DEVICES, offer
 from sharpen.errors import InputError
 
-of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
+of_columns = partial(
+    typer.Option, rich_help_panel="Columns (guessed from what they hold and are called, and the guess is printed)"
+)
 
 NodesFile = Annotated[
     Path,
@@ -22,6 +24,17 @@ SourceColumn = Annotated[str | None, of_columns("--source", help="Edge column of
 TargetColumn = Annotated[str | None, of_columns("--target", help="Edge column of the other end.")]
 WeightColumn = Annotated[
     str | None, of_columns("--weight", help="Edge column of weights; edges of weight 0 are left out.")
+]
+UnknownLabel = Annotated[
+    str | None,
+    of_columns(
+        "--unknown-label",
+        help="Labels that mean unknown, as a,b; '' for none, so that each is a class.",
+        show_default="n/a, none, unknown, tbd and the like",
+    ),
+]
+Strict = Annotated[
+    bool, of_columns("--strict", help="Refuse edges to ids that are no node, rather than leave them out with a note.")
 ]
 Abstain = Annotated[float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")]
 EveryClass = Annotated[bool, typer.Option("--every-class", help="Add a column with the probability of each class.")]
@@ -39,6 +52,15 @@ Batching = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))]
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Names as a,b,c.
+
+    >>> split_names("a, b"), split_names(""), split_names(None)
+    (['a', 'b'], [], None)
+    """
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def check_abstain(abstain: float | None) -> None:

@@ -14,6 +14,7 @@ from sharpen.cli.options import (
     LabelColumn,
     NodesFile,
     SourceColumn,
+    Strict,
     TargetColumn,
     WeightColumn,
     check_abstain,
@@ -31,6 +32,7 @@ def predict(
     source: SourceColumn = None,
     target: TargetColumn = None,
     weight: WeightColumn = None,
+    strict: Strict = False,
     abstain: Abstain = None,
     every_class: EveryClass = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
@@ -43,6 +45,7 @@ def predict(
     """Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns."""
     from sharpen.estimator import NodeClassifier
     from sharpen.files import FeatureEncoder, to_graph, write_predictions
+    from sharpen.files.labels import UNKNOWN
     from sharpen.fitting.predictions import prediction_frame
     from sharpen.training.device import resolve_device
 
@@ -60,11 +63,13 @@ def predict(
         )
     encoder = FeatureEncoder.from_json(classifier.extra_["encoder"])
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
-    tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_), encoder)
+    classes = [str(name) for name in classifier.classes_]
+    words = () if any(name.lower() in UNKNOWN for name in classes) else None  # such a word was made a class by the fit
+    more = {"strict": strict, "unknown_labels": words}
+    tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_), encoder, more)
     _check_edges(model, classifier.extra_, tables)
     notes: list[str] = []
     x = encoder.transform(tables, notes)
-    classes = [str(name) for name in classifier.classes_]
     graph = to_graph(tables, x, classes, unit=encoder.unit, notes=notes)
     if graph.edge_weight is not None and encoder.unit is not None:
         notes.append(f"edge weights are divided by {encoder.unit:g}, their mean when the model was fitted")
@@ -118,13 +123,18 @@ def _check_edges(model: Path, extra: dict[str, Any], tables: Any) -> None:
 
 
 def _read(
-    nodes: Path, edges: Path | None, named: dict[str, str | None], saved: dict[str, str | None], encoder: Any
+    nodes: Path,
+    edges: Path | None,
+    named: dict[str, str | None],
+    saved: dict[str, str | None],
+    encoder: Any,
+    more: dict[str, Any],
 ) -> Any:
     """The tables, with columns named now, or as when the model was fitted; a graph to predict need not have labels."""
     from sharpen.files import Columns, read_nodes_and_edges
 
     columns: dict[str, Any] = {key: value or saved.get(key) for key, value in named.items()}
-    columns |= {"decimal_commas": encoder.decimal_commas, "weight_comma": encoder.weight_comma}
+    columns |= {"decimal_commas": encoder.decimal_commas, "weight_comma": encoder.weight_comma, **more}
     if named["label"] is None and columns["label"] is not None:
         try:
             return read_nodes_and_edges(nodes, edges, Columns(**columns))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from sharpen.errors import InputError
 from sharpen.files.content import reason
+from sharpen.files.dates import DATE, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
 from sharpen.files.table import as_text
 
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 NO_NUMBER = r"(?i)^[+-]?(nan|inf|infinity)$"
-DATE = (
-    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})"
-    r"([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?)?$"
-)
 DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 MOSTLY = 0.8
 MISSING = pa.array(["", "na", "n/a", "null", "none", "?"])
@@ -85,6 +82,8 @@ class Column:
     def cast(self) -> pa.Array | None:
         """The values as Arrow numbers, null where missing; None if some are no numbers."""
         text = with_points(self.filled) if self.comma else self.filled
+        if pa.types.is_time(self.values.type) or pa.types.is_duration(self.values.type):
+            return seconds_of(self.values)
         try:
             return (text if self.is_text else self.values).cast(pa.float64())
         except pa.ArrowException:
@@ -106,22 +105,26 @@ class Column:
         wanted = pc.fill_null(matches if matching else pc.invert(matches), False).to_numpy(zero_copy_only=False)
         return int(np.argmax(wanted)) if wanted.any() else None
 
-    def refuse_dates(self) -> None:
-        """An InputError if the values are dates: they would be learned as names, each its own."""
-        temporal = pa.types.is_temporal(self.values.type)
-        if not temporal and not (self.is_text and self.share(DATE) > 0.9):
-            return
-        row = self.first(DATE) or 0
-        value = "dates" if temporal else f"dates such as {self.filled[row].as_py()!r}"
-        raise InputError(
-            f"{self.place(row)} holds {value}, which cannot be learned from as they are; turn them into numbers "
-            f"(the year, days since a start), or {self.way_out}"
-        )
+    @property
+    def is_dates(self) -> bool:
+        """Whether the values are dates, by type or nearly all of them by how they are written."""
+        kind = self.values.type
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+            return True
+        return self.is_text and self.share(DATE) > 0.9
+
+    def days(self, day_first: bool) -> np.ndarray:
+        """Dates as days since 1970, NaN where missing or no date.
+
+        Args:
+            day_first: How to read ``3/4/2020``, as :func:`sharpen.files.dates.reads_day_first` says.
+        """
+        if pa.types.is_temporal(self.values.type):
+            return days_of_times(self.values)
+        return days_of_text(self.filled, day_first)
 
     def numbers(self) -> np.ndarray:
         """The values as numbers (float64), NaN where missing; an InputError names the first that is none."""
-        if pa.types.is_temporal(self.values.type):
-            self.refuse_dates()
         array = self.cast
         if array is None:
             raise self._no_number(self.first(NUMBER, matching=False) or 0)
@@ -176,9 +179,15 @@ class Column:
         )
 
     def _no_number(self, row: int) -> InputError:
+        if self.is_text:
+            good = pc.fill_null(pc.match_substring_regex(self.filled, f"{NO_NUMBER}|{NUMBER}"), True)
+            more = len(good) - pc.sum(good).as_py() - 1
+        else:
+            more = 0
+        others = f" ({more} more value{'s' * (more > 1)} like it)" if more > 0 else ""
         return InputError(
-            f"{self.place(row)} is {_cut(self.text[row].as_py())}, while the other values are numbers; write a number, leave "
-            f"the cell blank if it is unknown, or {self.way_out}"
+            f"{self.place(row)} is {_cut(self.text[row].as_py())}{others}, while the other values are numbers; write a number, "
+            f"leave the cell blank if it is unknown, or {self.way_out}"
         )
 
 

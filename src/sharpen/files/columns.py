@@ -34,6 +34,9 @@ class Columns:
         decimal_commas: Node columns whose numbers had decimal commas when a model was fitted, to be read so again wherever
             the file can hold them; others are found.
         weight_comma: Whether the weights had.
+        unknown_labels: Labels that mean that the class is not known. None: common words for it, such as ``n/a``; empty: none,
+            so that every word is a class.
+        strict: Whether an edge with an end that is no node is refused; otherwise it is left out, and a note says so.
 
     >>> Columns(id="paper_id").id
     'paper_id'
@@ -48,37 +51,41 @@ class Columns:
     ignore: Sequence[str] = ()
     decimal_commas: Sequence[str] = ()
     weight_comma: bool = False
+    unknown_labels: Sequence[str] | None = None
+    strict: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("features", "ignore"):
+        for field in ("features", "ignore", "unknown_labels"):
             value = getattr(self, field)
             if isinstance(value, str):
                 raise InputError(f"{field} is one text, {value!r}; give a list of column names")
 
 
-def guess_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> str:
-    """The column that names the nodes, by its name.
+def id_by_name(names: Sequence[str]) -> str | None:
+    """The column that names the nodes, by what it is called; None if there is none.
+
+    >>> id_by_name(["title", "Paper_ID"]), id_by_name(["title", "year"])
+    ('Paper_ID', None)
+    """
+    return _first(names, IDS) or next((n for n in names if re.search(r"(_|\b)id$|[a-z]Id$|[a-z]ID$", n, re.I)), None)
+
+
+def no_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> InputError:
+    """The error for a table of which no column can be told to name the nodes.
 
     Args:
         file: For messages.
         names: Of the columns.
         label_missing: Whether no column of labels is known either, so that both are asked for at once.
 
-    >>> guess_id("nodes.csv", ["title", "Paper_ID"])
-    'Paper_ID'
-    >>> guess_id("nodes.csv", ["title", "year"])
+    >>> raise no_id("nodes.csv", ["title", "year"])
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv: no column looks like the id of a node (it has title, year); name it with --id
     """
-    found = _first(names, IDS) or next((n for n in names if re.search(r"(_|\b)id$|[a-z]Id$|[a-z]ID$", n, re.I)), None)
-    if found is not None:
-        return found
-    if guess_ends(names) is not None and len(names) <= 4:
-        raise InputError(f"{file} looks like a table of edges (it has {listed(names)}); give the table of nodes first")
     what, way_out = "the id of a node", "name it with --id"
     if label_missing:
         what, way_out = "the id of a node, and none like a label", "name them with --id and --label"
-    raise InputError(f"{file}: no column looks like {what} (it has {listed(names)}){_perhaps(names)}; {way_out}")
+    return InputError(f"{file}: no column looks like {what} (it has {listed(names)}){_perhaps(names)}; {way_out}")
 
 
 def guess_label(names: Sequence[str], taken: str) -> str | None:

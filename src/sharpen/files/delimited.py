@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -18,36 +18,45 @@ import pyarrow.csv as arrow_csv
 
 from sharpen.errors import InputError
 from sharpen.files.content import Content, read_file, reason
+from sharpen.files.plain_text import DELIMITERS, first_bad_byte, sniff_delimiter, tidied
 from sharpen.files.table import Table, check_names
 
-DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
-SAMPLE = 2**15
 BLOCK = 2**26
 
 
-def read_delimited(content: Content) -> Table:
-    r"""The table in a CSV or TSV file; the first line names the columns.
+def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = lambda cells: True) -> Table:
+    r"""The table in a CSV or TSV file.
+
+    Args:
+        content: The file; encodings, comments and blanks between cells are seen to (:mod:`sharpen.files.plain_text`).
+        is_header: Whether the first row names the columns. If not, they are ``source``, ``target``, ``column_3`` and so on.
 
     >>> table = read_delimited(Content("nodes.csv", "csv", b'id;age\n"a;b";3\n\nc;4\n'))
     >>> table.columns.to_pydict()
     {'id': ['a;b', 'c'], 'age': ['3', '4']}
+    >>> read_delimited(Content("edges.csv", "csv", b"1,2\n2,3\n"), lambda cells: False).columns.to_pydict()
+    {'source': ['1', '2'], 'target': ['2', '3']}
     >>> read_delimited(Content("nodes.csv", "csv", b"id,age\na,3\nb,4,5\n"))
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv line 3 has 3 cells, but the header has 2 (separated by comma); ...
     """
+    content, notes = tidied(content)
     check_text(content)
     delimiter = sniff_delimiter(content)
     rows = _parse(content, delimiter)
     names = [str(rows.column(i)[0].as_py()).strip() for i in range(rows.num_columns)]
-    table = rows.slice(1)
-    notes = []
-    if delimiter != ("\t" if content.kind == "tsv" else ","):
+    headed = is_header(names)
+    table = rows.slice(1) if headed else rows
+    if not headed:
+        names = [*("source", "target"), *(f"column_{i}" for i in range(3, len(names) + 1))][: len(names)]
+        notes.append(f"{content.name}: no header; the first two columns are the ends of edges (guessed)")
+    if delimiter != ("\t" if content.kind == "tsv" else ",") and not any("separated by" in note for note in notes):
         notes.append(f"{content.name}: cells are separated by {DELIMITERS[delimiter]} (guessed)")
     if names[0] == "" and len(names) > 1 and _counts_rows(table.column(0)):
         table, names = table.remove_column(0), names[1:]  # the row numbers that pandas writes unless told not to
         notes.append(f"{content.name}: the first column has no name and counts the rows: left out")
     check_names(content.name, names, "line 1" if content.data[:1] not in b"\r\n" else "the header")
-    lines = _Lines(content.name, delimiter)
+    lines = _Lines(content.name, delimiter, headed)
     return Table(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
 
 
@@ -67,41 +76,12 @@ def check_text(content: Content) -> None:
             f"{content.name} line {_line_of_byte(data, zero)} holds a NUL byte, so it is no text; "
             f"save the table as {'JSON lines' if content.kind == 'jsonl' else 'CSV'} in UTF-8"
         )
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for start in range(0, len(data), 2**24):  # in pieces, so that the check needs little memory
-        held = len(decoder.getstate()[0])
-        piece = data[start : start + 2**24]
-        try:
-            decoder.decode(piece, final=start + 2**24 >= len(data))
-        except UnicodeDecodeError as error:
-            at = start - held + error.start
-            raise InputError(
-                f"{content.name} line {_line_of_byte(data, at)} is not UTF-8 text (byte 0x{data[at]:02x}); "
-                f"save the file as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
-            ) from error
-
-
-def sniff_delimiter(content: Content) -> str:
-    r"""The delimiter that splits the first rows into the same number of cells, more than one; by default that of the kind.
-
-    >>> sniff_delimiter(Content("nodes.csv", "csv", b"id;name\n1;a,b\n2;c\n"))
-    ';'
-    """
-    usual = "\t" if content.kind == "tsv" else ","
-    candidates = [usual, *(d for d in DELIMITERS if d != usual)]
-    sample = content.data[:SAMPLE].decode("utf-8-sig", errors="ignore")
-    headers = {}
-    for delimiter in candidates:
-        try:
-            rows = [row for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter) if row]
-        except csv.Error:
-            continue
-        if len(content.data) > SAMPLE:
-            rows = rows[:-1] or rows  # the last one may be cut
-        headers[delimiter] = len(rows[0]) if rows else 0
-        if headers[delimiter] > 1 and all(len(row) == len(rows[0]) for row in rows):
-            return delimiter
-    return max(headers, key=lambda d: headers[d], default=usual)  # uneven rows are named when they are parsed
+    at = first_bad_byte(data)
+    if at is not None:
+        raise InputError(
+            f"{content.name} line {_line_of_byte(data, at)} is not UTF-8 text (byte 0x{data[at]:02x}); "
+            f"save the file as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
+        )
 
 
 def _parse(content: Content, delimiter: str) -> pa.Table:
@@ -160,15 +140,26 @@ def _check_quotes(content: Content, delimiter: str) -> None:
 def _uneven_error(content: Content, delimiter: str, uneven: list[Any]) -> InputError:
     header = 0
     word = DELIMITERS[delimiter]
+    wrong: list[tuple[int, int]] = []
     for line, row in _records(content.data, delimiter):
         header = header or len(row)
         if len(row) != header:
-            return InputError(
-                f"{content.name} line {line} has {len(row)} cells, but the header has {header} (separated by {word}); "
-                f"mend that line, or put cells that hold a {word} in quotation marks"
-            )
+            wrong.append((line, len(row)))
+    if wrong:
+        line, cells = wrong[0]
+        more = f", and so have {len(wrong) - 1} more lines ({_some([line for line, _ in wrong[1:]])})" * (
+            len(wrong) > 1
+        )
+        return InputError(
+            f"{content.name} line {line} has {cells} cells, but the header has {header} (separated by {word}){more}; "
+            f"fix that line, or put cells that hold a {word} in quotation marks"
+        )
     number = uneven[0].number if uneven else 1
-    return InputError(f"{content.name} row {number} does not have {header} cells; mend it, or export the table again")
+    return InputError(f"{content.name} row {number} does not have {header} cells; fix it, or export the table again")
+
+
+def _some(lines: list[int]) -> str:
+    return ", ".join(map(str, lines[:5])) + ", ..." * (len(lines) > 5)
 
 
 def _counts_rows(values: pa.ChunkedArray) -> bool:
@@ -195,16 +186,17 @@ def _records(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 class _Lines:
     """Finds the line of a row by reading the file again: lines are asked for at most once, to report an error."""
 
-    def __init__(self, name: str, delimiter: str) -> None:
+    def __init__(self, name: str, delimiter: str, headed: bool = True) -> None:
         self.name = name
         self.delimiter = delimiter
+        self.headed = headed
 
     def locate(self, row: int) -> str:
         try:
-            data = read_file(self.name).data
+            data = tidied(read_file(self.name))[0].data
         except InputError:  # gone or changed since
             return f"row {row + 1}"
-        for number, (line, _) in enumerate(_records(data, self.delimiter), start=-1):  # the header is row -1
+        for number, (line, _) in enumerate(_records(data, self.delimiter), start=-self.headed):  # the header is row -1
             if number == row:
                 return f"line {line}"
         return f"row {row + 1}"

@@ -38,9 +38,8 @@ def read_edges(
         table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys)
     )
     if guessed:
-        _check_header(table, source, target, keys)
         guesses.append(f"source and target columns: {source}, {target} (guessed)")
-    ends = [_numbered(table, column, keys, nodes) for column in (source, target)]
+    ends, kept = _without_strays(table, (source, target), nodes, keys, columns.strict, guesses)
     weight_column = columns.weight and find(table.name, table.names, columns.weight, "--weight")
     if weight_column is None:
         weight_column = guess_weight([name for name in table.names if name not in (source, target)])
@@ -60,7 +59,7 @@ def read_edges(
             else f"columns {listed(unused)} of {table.name} are"
         )
         guesses.append(f"{what} not used; --weight {shlex.quote(unused[0])} would make it the weights")
-    return np.stack(ends), weight, comma
+    return ends[:, kept], None if weight is None else weight[kept], comma
 
 
 def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
@@ -74,34 +73,44 @@ def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
     return float(pc.mean(pc.is_in(text, value_set=keys)).as_py() or 0.0)
 
 
-def _check_header(table: Table, source: str, target: str, keys: pa.Array) -> None:
-    header = canonical(pa.array([source, target], keys.type))
-    if pc.all(pc.is_in(header, value_set=keys)).as_py():
-        raise InputError(
-            f"{table.name} line 1 ({source}, {target}) names two nodes, so it is an edge and not a header; "
-            f"put a line above it: source,target"
-        )
-
-
-def _numbered(table: Table, column: str, keys: pa.Array, nodes: str) -> np.ndarray:
-    """The row of the node that each cell names."""
+def _numbered(table: Table, column: str, keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """The row of the node that each cell names, -1 where it names none; and the cells."""
     text = as_text(table.columns.column(column), lambda row: table.place(row, column))
-    if text.null_count:
-        row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"{table.place(row, column)} is blank; name the node at this end, or remove the edge")
-    rows = pc.index_in(canonical(text).cast(keys.type), value_set=keys)
-    if rows.null_count:
-        unknown = rows.is_null().to_numpy(zero_copy_only=False)
-        row = int(np.argmax(unknown))
-        stray = str(text[row])
-        near = difflib.get_close_matches(stray, keys.slice(0, 5000).to_pylist(), n=1, cutoff=0.8)
-        many = f", the first of {int(unknown.sum())} such cells" if unknown.sum() > 1 else ""
+    rows = pc.index_in(canonical(text).cast(keys.type), value_set=keys, skip_nulls=True)
+    return rows.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), text
+
+
+def _without_strays(
+    table: Table, names: tuple[str, str], nodes: str, keys: pa.Array, strict: bool, guesses: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The row numbers of the ends of all edges, and which of these have two: the others are noted, or refused."""
+    found = [_numbered(table, column, keys) for column in names]
+    ends = np.stack([rows for rows, _ in found])
+    kept = np.asarray((ends >= 0).all(axis=0))
+    if kept.all():
+        return ends, kept
+    row = int(np.argmin(kept))
+    end = int(np.argmin(ends[:, row]))
+    place, cell = table.place(row, names[end]), found[end][1][row].as_py()
+    count = int((~kept).sum())
+    many = f", the first of {count:,} such edges" if count > 1 else ""
+    if cell is None:
+        what = f"{place} is blank{many}"
+        way_out = "name the node at this end, or remove the edge"
+    else:
+        near = difflib.get_close_matches(str(cell), keys.slice(0, 5000).to_pylist(), n=1, cutoff=0.8)
         hint = f" (nearest: {near[0]!r})" if near else ""
+        what = f"{place}: {nodes} has no node with the id {str(cell)!r}{hint}{many}"
+        way_out = "add a row for it, or remove the edge"
+    if strict:
+        raise InputError(f"{what}; {way_out}, or do without --strict")
+    if not kept.any():
         raise InputError(
-            f"{table.place(row, column)}: {nodes} has no node with the id {stray!r}{hint}{many}; "
-            f"add a row for it, or remove the edge"
+            f"{table.name}: no edge joins two nodes of {nodes}; {what}; check that both files use the same ids"
         )
-    return rows.to_numpy(zero_copy_only=False).astype(np.int64)
+    share = f"{count:,} of {len(kept):,} edges"
+    guesses.append(f"{share} {'are' if count > 1 else 'is'} left out: {what}; {way_out}")
+    return ends, kept
 
 
 def _holds_numbers(table: Table, column: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, Problems
 from sharpen.files.column import column_of
 from sharpen.files.columns import find, listed
-from sharpen.files.encodings import Block, Encoding, fit_encoding, from_dict, is_finite, to_dict
+from sharpen.files.encoding_choice import fit_encoding
+from sharpen.files.encodings import Block, Dropped, Encoding, from_dict, is_finite, to_dict
 from sharpen.files.source import GraphTables, mean_weight
 from sharpen.files.structure import choose_anchors, pattern, structural_features
 from sharpen.files.table import comparable_ids
@@ -82,9 +83,17 @@ class FeatureEncoder:
         )
 
     @classmethod
-    def fit(cls, tables: GraphTables) -> FeatureEncoder:
-        """The rules for a table, from its columns alone: labels are not looked at."""
-        columns = tuple(fit_encoding(column_of(tables, name)) for name in tables.frame.columns)
+    def fit(cls, tables: GraphTables, problems: Problems | None = None) -> FeatureEncoder:
+        """The rules for a table, from its columns alone: labels are not looked at.
+
+        Args:
+            tables: What the files hold.
+            problems: Receives what is wrong, for the caller to tell; None: all of it is told here, at once.
+        """
+        if problems is None:
+            with Problems() as problems:
+                return cls.fit(tables, problems)
+        columns = tuple(_fit_column(tables, name, problems) for name in tables.frame.columns)
         weight = tables.edge_weight
         unit = None if weight is None or not weight.size else mean_weight(weight)
         written = (tuple(tables.decimal_commas), tables.weight_comma)
@@ -193,6 +202,12 @@ class FeatureEncoder:
             notes.append(f"{gone} of the {anchors.size} nodes relative to which positions were learned are gone")
         raw = structural_features(pattern(tables.edge_index, tables.num_nodes), anchors)
         return ((raw - structural.mean) / structural.scale).astype(np.float32)
+
+
+def _fit_column(tables: GraphTables, name: str, problems: Problems) -> Encoding:
+    with problems.collected():
+        return fit_encoding(column_of(tables, name))
+    return Dropped(name, "it cannot be read")
 
 
 def _structural(anchors: list[str], mean: list[float], scale: list[float]) -> Structural:

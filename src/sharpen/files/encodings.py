@@ -4,6 +4,7 @@ r"""How one column becomes numbers: a class per kind, each with what it learned 
 ``Number``      :math:`(x - \text{mean}) / \text{deviation}`; a missing one becomes 0, and 1 in a column beside it
 ``Sparse``      mostly zeros: :math:`x / r` with r the root mean square of the rest, so that zeros stay zeros
 ``Flag``        true and false, or numbers 0 and 1: as 1 and 0
+``Date``        days since 1970, as a number
 ``Category``    one column per value; an unseen or missing value is 0 in all of them
 ``Text``        words and their counts, hashed, weighted by rarity (TF-IDF), rows of length 1
 ``Dropped``     nothing, and why
@@ -22,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from sharpen.files.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, Column
+from sharpen.files.column import Column
 
 Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
 MOST_CATEGORIES = 256
@@ -116,6 +117,38 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Date:
+    """A date, as days, standardised.
+
+    >>> date = Date("born", mean=1.0, scale=2.0, indicator=True, day_first=False)
+    >>> date.encode(Column("born", pa.array(["1970-01-02", "1970-01-04", ""]), str), []).tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+
+    kind: ClassVar[str] = "date"
+    column: str
+    mean: float
+    scale: float
+    indicator: bool
+    day_first: bool
+
+    @property
+    def width(self) -> int:
+        return 1 + self.indicator
+
+    def encode(self, column: Column, notes: list[str]) -> Block:
+        days = column.days(self.day_first)
+        missing = np.isnan(days)
+        _note_missing(self, missing, notes)
+        return np.stack([np.where(missing, 0.0, (days - self.mean) / self.scale), missing], axis=1)[:, : self.width]
+
+    def describe(self) -> str:
+        mean = np.datetime64(round(self.mean), "D")
+        shown = f"{self.column}: date, as days; {mean} in the mean, deviation {self.scale:.4g} days"
+        return shown + ("; missing ones become the mean and are marked" if self.indicator else "")
+
+
+@dataclass(frozen=True)
 class Category:
     """One of several names, each its own column.
 
@@ -203,8 +236,8 @@ class Dropped:
         return f"{self.column}: left out, {self.why}"
 
 
-Encoding: TypeAlias = Number | Sparse | Flag | Category | Text | Dropped
-_KINDS: dict[str, Any] = {cls.kind: cls for cls in (Number, Sparse, Flag, Category, Text, Dropped)}
+Encoding: TypeAlias = Number | Sparse | Flag | Date | Category | Text | Dropped
+_KINDS: dict[str, Any] = {cls.kind: cls for cls in (Number, Sparse, Flag, Date, Category, Text, Dropped)}
 
 
 def to_dict(encoding: Encoding) -> dict[str, Any]:
@@ -258,29 +291,6 @@ _CAN_BE: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def fit_encoding(column: Column) -> Encoding:
-    """The kind that suits a column, with what is to be remembered of it.
-
-    >>> fit_encoding(Column("age", pa.array(["31", "4"]), str))
-    Number(column='age', mean=17.5, scale=13.5, indicator=False)
-    >>> fit_encoding(Column("name", pa.array(["Ann", "Bob", "Cleo"]), str))
-    Dropped(column='name', why='almost every value is different, like a name')
-    """
-    missing = (column.filled if column.is_text else column.values).null_count
-    if missing == len(column.values):
-        return Dropped(column.name, "every value is missing")
-    if column.is_bool:
-        return _fit_flag(column.name, column.truths())
-    if not column.is_text or column.cast is not None or column.share(f"{NO_NUMBER}|{NUMBER}") >= MOSTLY:
-        return _fit_numbers(column.name, column.numbers())  # a few words among numbers are mistakes, and named as such
-    column.refuse_dates()
-    column.refuse_commas()
-    distinct = pc.unique(column.filled).drop_null()
-    if all(value.lower() in TRUE + FALSE for value in distinct.slice(0, 20).to_pylist()) and len(distinct) <= 20:
-        return _fit_flag(column.name, column.truths())
-    return _fit_names(column, len(distinct))
-
-
 def fit_text(column: Column) -> Text:
     """Text with the rarity of its words: buckets that two rows or more share, :math:`1 + \\log((1 + N) / (1 + n_b))`.
 
@@ -294,50 +304,6 @@ def fit_text(column: Column) -> Text:
         used = np.flatnonzero(rows)
     idf = 1 + np.log((1 + counts.shape[0]) / (1 + rows[used]))
     return Text(column.name, tuple(used.tolist()), tuple(idf.tolist()))
-
-
-def _fit_numbers(name: str, values: np.ndarray) -> Encoding:
-    known = values[~np.isnan(values)]
-    missing = known.size < values.size
-    if np.isin(known, (0, 1)).all():
-        return _fit_flag(name, values)
-    nonzero = known[known != 0]
-    if not missing and known.min() >= 0 and known.size - nonzero.size >= MOSTLY * known.size:
-        return Sparse(name, scale=float(np.sqrt(np.mean(nonzero**2))))
-    mean, deviation = float(known.mean()), float(known.std())
-    if deviation <= 1e-12 * max(1.0, abs(mean)):
-        if not missing:
-            return Dropped(name, "it is the same for every node")
-        deviation = 1.0  # what tells nodes apart is whether they have it
-    return Number(name, mean, deviation, missing)
-
-
-def _fit_flag(name: str, values: np.ndarray) -> Encoding:
-    known = values[~np.isnan(values)]
-    missing = known.size < values.size
-    if not missing and known.min() == known.max():
-        return Dropped(name, "it is the same for every node")
-    return Flag(name, float(known.mean()), missing)
-
-
-def _fit_names(column: Column, distinct: int) -> Encoding:
-    present = len(column.text) - column.text.null_count
-    if distinct == 1 and present == len(column.text):
-        return Dropped(column.name, "it is the same for every node")
-    words = pc.mean(pc.count_substring_regex(column.text, r"\S+")).as_py()
-    if words >= 3 and distinct > min(100, present / 2):
-        text = fit_text(column)
-        return text if text.width else Dropped(column.name, "it holds no words")
-    repeated = distinct <= 20 or distinct <= present / 2
-    if repeated and distinct < max(present, 2):
-        counts = pc.value_counts(column.text.drop_null()).to_pylist()
-        counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
-        return Category(column.name, tuple(sorted(entry["values"] for entry in counts[:MOST_CATEGORIES])))
-    if words >= 2:
-        text = fit_text(column)
-        if text.width:
-            return text
-    return Dropped(column.name, "almost every value is different, like a name")
 
 
 def _word_counts(column: Column) -> scipy.sparse.csr_array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,35 +17,47 @@ from sharpen.files.table import WHOLE, as_text, to_objects
 if TYPE_CHECKING:
     from sharpen.files.source import GraphTables
 
-UNKNOWN = ("nan", "na", "n/a", "null", "none", "?")
+UNKNOWN = (
+    "nan", "na", "n/a", "n.a.", "null", "none", "?", "-", "unknown", "unlabeled", "unlabelled", "undefined", "missing", "tbd",
+    "not available", "not known",
+)  # fmt: skip
 
 
-def read_labels(values: pa.ChunkedArray, place: Callable[[int], str]) -> tuple[np.ndarray, list[str]]:
+def read_labels(
+    values: pa.ChunkedArray, place: Callable[[int], str], unknown: Sequence[str] | None = None
+) -> tuple[np.ndarray, list[str]]:
     """The class of each node as text, None where unknown, and what had to be decided.
 
-    Unknown is a blank or missing value, a word such as ``NA`` or ``null``, and -1 where the other classes are two or more
+    Unknown is a blank or missing value, a word such as ``NA`` or ``tbd``, and -1 where the other classes are two or more
     whole numbers from 0 on. Whole numbers lose a ``.0`` if all classes are whole numbers.
+
+    Args:
+        values: The column.
+        place: From a row to the words for its cell.
+        unknown: The words that mean unknown, in any case; then no other does. None: those that commonly do.
 
     >>> from sharpen.files.table import by_row
     >>> read_labels(pa.chunked_array([["cat", "", "dog"]]), by_row)
     (array(['cat', None, 'dog'], dtype=object), [])
     >>> read_labels(pa.chunked_array([[0, 1, -1]]), by_row)
-    (array(['0', '1', None], dtype=object), ['label -1: unknown, 1 node (guessed)'])
+    (array(['0', '1', None], dtype=object), ["label -1: 1 node with it counts as unlabeled (guessed); --unknown-label '' ..."])
+    >>> read_labels(pa.chunked_array([["cat", "tbd"]]), by_row, unknown=())
+    (array(['cat', 'tbd'], dtype=object), [])
     """
     text = pc.utf8_trim_whitespace(as_text(values, place))
     known = set(pc.unique(text).drop_null().to_pylist())
     notes = []
     for word in sorted(known):
-        if word.lower() in UNKNOWN:
-            notes.append(_unknown_note(word, text))
+        if word.lower() in (UNKNOWN if unknown is None else [given.lower() for given in unknown]):
+            notes.append(_unknown_note(word, text, guessed=unknown is None))
             text = _without(text, word)
             known.discard(word)
     whole = pc.replace_substring_regex(text, WHOLE, r"\1")
     numbers = set(pc.unique(whole).drop_null().to_pylist())
     if numbers and all(_is_whole(label) for label in numbers):
         text, known = whole, numbers
-        if "-1" in known and len(known) > 2 and all(int(label) >= 0 for label in known - {"-1"}):
-            notes.append(_unknown_note("-1", text))
+        if unknown is None and "-1" in known and len(known) > 2 and all(int(label) >= 0 for label in known - {"-1"}):
+            notes.append(_unknown_note("-1", text, guessed=True))
             text = _without(text, "-1")
     labels = to_objects(text)
     _check_classes(labels, place)
@@ -135,6 +147,7 @@ def _without(text: pa.Array, word: str) -> pa.Array:
     return pc.if_else(pc.equal(text, word), pa.scalar(None, text.type), text)
 
 
-def _unknown_note(word: str, text: pa.Array) -> str:
+def _unknown_note(word: str, text: pa.Array, *, guessed: bool) -> str:
     count = pc.sum(pc.equal(text, word)).as_py()
-    return f"label {word}: unknown, {count} node{'s' * (count != 1)} (guessed)"
+    note = f"label {word}: {count} node{'s' * (count != 1)} with it count{'s' * (count == 1)} as unlabeled"
+    return f"{note} (guessed); --unknown-label '' makes it a class" if guessed else note

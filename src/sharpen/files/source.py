@@ -5,27 +5,27 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, Problems
 from sharpen.files.arrays import GraphFile, read_npz, read_pt
-from sharpen.files.column import Column
-from sharpen.files.columns import Columns, find, guess_id, guess_label, listed
-from sharpen.files.content import Content, printable, read_file
-from sharpen.files.decimals import SEPARATED_BY, decimal_commas, reading
+from sharpen.files.columns import Columns, find, guess_label
+from sharpen.files.content import Content, read_file
 from sharpen.files.delimited import read_delimited
 from sharpen.files.edges import check_weights, read_edges
+from sharpen.files.features import feature_columns, written_with_commas
+from sharpen.files.ids import choose_id, id_keys, is_edge, read_ids, without_copies
 from sharpen.files.labels import read_labels
 from sharpen.files.markup import read_markup
-from sharpen.files.table import Table, as_text, canonical, same_length, to_objects
+from sharpen.files.table import Table
 from sharpen.files.typed import read_json_lines, read_parquet
 from sharpen.graph import Graph
 
@@ -57,6 +57,7 @@ class GraphTables:
         decimal_commas: The columns of ``frame`` whose numbers are written with a decimal comma.
         weight_comma: Whether the weights were.
         delimiter: What separates the cells of the node file, where something does.
+        id_column: The column of ids, where there is one.
     """
 
     ids: np.ndarray
@@ -74,6 +75,7 @@ class GraphTables:
     decimal_commas: Sequence[str] = ()
     weight_comma: bool = False
     delimiter: str | None = None
+    id_column: str | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -86,7 +88,12 @@ class GraphTables:
 
 
 def read_nodes_and_edges(
-    nodes: Path | str, edges: Path | str | None = None, columns: Columns | None = None
+    nodes: Path | str,
+    edges: Path | str | None = None,
+    columns: Columns | None = None,
+    problems: Problems | None = None,
+    *,
+    known_ids: Sequence[str] | np.ndarray | None = None,
 ) -> GraphTables:
     """The graph in a table of nodes and a table of edges, or in one file that holds both.
 
@@ -97,6 +104,9 @@ def read_nodes_and_edges(
             hold their edges.
         edges: CSV, TSV, Parquet or JSON lines; None for a graph without edges, or when ``nodes`` holds them.
         columns: What the columns mean, where their names do not say.
+        problems: Receives what is wrong, for the caller to tell together with what else is; what is given back then is not to
+            be used. None: all that is wrong is told here, at once.
+        known_ids: Ids that the table of nodes should hold, to find their column by, where there are no edges.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -108,6 +118,9 @@ def read_nodes_and_edges(
     >>> tables.guesses
     ['id column: id (guessed)', 'label column: label (guessed)', 'source and target columns: source, target (guessed)']
     """
+    if problems is None:
+        with Problems() as problems:
+            return read_nodes_and_edges(nodes, edges, columns, problems, known_ids=known_ids)
     columns = columns or Columns()
     content = read_file(nodes)
     digest = hashlib.sha256(content.data)
@@ -116,41 +129,65 @@ def read_nodes_and_edges(
     del content  # a large file is not kept twice
     if table.columns.num_rows == 0:
         raise InputError(f"{table.name} has a header but no row; add one row per node")
-    guesses = list(table.notes)
-    id_column = _choose_id(table, columns, whole, guesses)
-    label_column = _choose_label(table, columns, whole, id_column, guesses)
-    ids, keys = _ids(table, id_column)
-    labels = np.full(len(ids), None, dtype=object)
-    if label_column is not None:
-        labels, notes = read_labels(table.columns.column(label_column), lambda row: table.place(row, label_column))
-        guesses += notes
-    frame = _candidates(table, columns, {id_column, label_column})
-    commas = _decimal_commas(table, [str(name) for name in frame], columns.decimal_commas, guesses)
-    weight_comma = False
-    if whole is not None:
+    edge_table = None
+    if whole is None:
+        table = without_copies(table)
         if edges is not None:
-            raise InputError(f"{table.name} holds its own edges, so {edges} is not needed; leave one of the two out")
-        edge_index, weight = whole.edge_index, whole.edge_weight
-        check_weights(weight, lambda edge: f"{table.name}: edge {edge + 1}")
-    elif edges is None:
-        edge_index, weight = np.zeros((2, 0), dtype=np.int64), None
-        guesses.append("edges: none given")
-    else:
-        content = read_file(edges)
-        digest.update(content.data)
-        edge_table = _edge_table(content)
-        del content
-        guesses += edge_table.notes
-        edge_index, weight, weight_comma = read_edges(edge_table, columns, table.name, keys, guesses)
-        if not edge_table.columns.num_rows:
-            guesses.append(f"edges: none, since {edge_table.name} has a header but no row")
-    if weight is not None:
-        edge_index, weight = _without_zeros(edge_index, weight, guesses)
-        if weight.size:
-            guesses.append(
-                f"edge weights: {weight.min():g} to {weight.max():g}, {mean_weight(weight):g} in the mean; "
-                f"GCN and GraphSAGE use them, GAT and MLP do not"
-            )
+            with problems.collected():
+                edge_table = _edge_table(read_file(edges), table, columns, digest)
+    elif edges is not None:
+        raise InputError(f"{table.name} holds its own edges, so {edges} is not needed; leave one of the two out")
+    tables = assembled(table, edge_table, columns, problems, whole=whole, known_ids=known_ids)
+    return replace(tables, fingerprint=digest.hexdigest(), edges_given=whole is not None or edges is not None)
+
+
+def assembled(
+    table: Table,
+    edges: Table | None,
+    columns: Columns,
+    problems: Problems,
+    *,
+    whole: GraphFile | None = None,
+    known_ids: Sequence[str] | np.ndarray | None = None,
+) -> GraphTables:
+    """What a table of nodes and a table of edges hold, wherever they came from.
+
+    Args:
+        table: Of nodes, each row once.
+        edges: Of edges, if there is one.
+        columns, problems, known_ids: As for :func:`read_nodes_and_edges`.
+        whole: The file that held both, if it was one.
+
+    >>> import pyarrow as pa
+    >>> from sharpen.files.table import by_row
+    >>> nodes = Table("nodes", pa.table({"id": ["a", "b"], "age": [3, 4]}), by_row)
+    >>> assembled(nodes, None, Columns(), Problems()).ids.tolist()
+    ['a', 'b']
+    """
+    guesses = list(table.notes)
+    id_column = label_column = None
+    ids, keys = np.arange(table.columns.num_rows).astype(str).astype(object), None
+    with problems.collected():
+        id_column = _choose_id(table, edges, columns, whole, guesses, known_ids)
+    labels = np.full(len(ids), None, dtype=object)
+    with problems.collected():
+        label_column = _choose_label(table, columns, whole, id_column, guesses)
+    if id_column is not None:
+        with problems.collected():
+            keys = id_keys(table, id_column)
+            ids = read_ids(table, id_column)
+    if label_column is not None:
+        with problems.collected():
+            place = partial(table.place, column=label_column)
+            labels, notes = read_labels(table.columns.column(label_column), place, columns.unknown_labels)
+            guesses += notes
+    frame, commas = pd.DataFrame(index=pd.RangeIndex(len(ids))), []
+    with problems.collected():
+        frame = feature_columns(table, columns, {id_column, label_column}, problems)
+        commas = written_with_commas(table, [str(name) for name in frame], columns.decimal_commas, guesses)
+    edge_index, weight, weight_comma = np.zeros((2, 0), dtype=np.int64), None, False
+    with problems.collected():
+        edge_index, weight, weight_comma = _edges(table, edges, columns, whole, keys, guesses)
     return GraphTables(
         ids=ids,
         labels=labels,
@@ -158,7 +195,7 @@ def read_nodes_and_edges(
         edge_index=edge_index,
         edge_weight=weight,
         guesses=guesses,
-        fingerprint=digest.hexdigest(),
+        fingerprint="",
         name=table.name,
         label_column=label_column,
         locate=table.locate,
@@ -167,7 +204,39 @@ def read_nodes_and_edges(
         decimal_commas=commas,
         weight_comma=weight_comma,
         delimiter=table.delimiter,
+        id_column=id_column,
     )
+
+
+def _edges(
+    table: Table,
+    edges: Table | None,
+    columns: Columns,
+    whole: GraphFile | None,
+    keys: pa.Array | None,
+    guesses: list[str],
+) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    """Numbered edges, their weights, and whether these had decimal commas."""
+    edge_index, weight, comma = np.zeros((2, 0), dtype=np.int64), None, False
+    if whole is not None:
+        edge_index, weight = whole.edge_index, whole.edge_weight
+        check_weights(weight, lambda edge: f"{table.name}: edge {edge + 1}")
+    elif edges is None:
+        guesses.append("edges: none given")
+    else:
+        guesses += edges.notes
+        if keys is not None:
+            edge_index, weight, comma = read_edges(edges, columns, table.name, keys, guesses)
+        if not edges.columns.num_rows:
+            guesses.append(f"edges: none, since {edges.name} has a header but no row")
+    if weight is not None:
+        edge_index, weight = _without_zeros(edge_index, weight, guesses)
+        if weight.size:
+            guesses.append(
+                f"edge weights: {weight.min():g} to {weight.max():g}, {mean_weight(weight):g} in the mean; "
+                f"GCN and GraphSAGE use them, GAT and MLP do not"
+            )
+    return edge_index, weight, comma
 
 
 def to_graph(
@@ -226,19 +295,25 @@ def mean_weight(weight: np.ndarray) -> float:
     return largest * float((weight / largest).mean())
 
 
-def _choose_id(table: Table, columns: Columns, whole: GraphFile | None, guesses: list[str]) -> str:
+def _choose_id(
+    table: Table,
+    edges: Table | None,
+    columns: Columns,
+    whole: GraphFile | None,
+    guesses: list[str],
+    known: Sequence[str] | np.ndarray | None,
+) -> str:
     if columns.id is not None:
         return find(table.name, table.names, columns.id, "--id")
     if whole is not None:
         return whole.id_column
-    label_missing = columns.label is None and guess_label(table.names, taken="") is None
-    found = guess_id(table.name, table.names, label_missing=label_missing)
+    found = choose_id(table, edges, columns, known)
     guesses.append(f"id column: {found} (guessed)")
     return found
 
 
 def _choose_label(
-    table: Table, columns: Columns, whole: GraphFile | None, id_column: str, guesses: list[str]
+    table: Table, columns: Columns, whole: GraphFile | None, id_column: str | None, guesses: list[str]
 ) -> str | None:
     if columns.label == "":
         return None
@@ -250,111 +325,18 @@ def _choose_label(
     if whole is not None and whole.label_column is not None:
         return whole.label_column
     candidates = [name for name in table.names if name not in (columns.features or ()) and name not in columns.ignore]
-    guess = guess_label(candidates, taken=id_column)
+    guess = guess_label(candidates, taken=id_column or "")
     guesses.append(f"label column: {guess} (guessed)" if guess else "label column: none found")
     return guess
 
 
-def _ids(table: Table, column: str) -> tuple[np.ndarray, pa.Array]:
-    text = as_text(table.columns.column(column), lambda row: table.place(row, column))
-    if text.null_count:
-        row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(
-            f"{table.place(row, column)} is blank, but every node needs an id; fill it in or remove the row"
-        )
-    keys = canonical(text)
-    if pc.count_distinct(keys).as_py() < len(keys):
-        first = pc.index_in(keys, value_set=pc.unique(keys)).to_numpy(zero_copy_only=False)
-        _, rows = np.unique(first, return_index=True)
-        again = int(np.setdiff1d(np.arange(len(keys)), rows)[0])
-        before = int(np.flatnonzero(first == first[again])[0])
-        raise InputError(
-            f"{table.place(again, column)}: the id {str(text[again])!r} already stands on {table.locate(before)}; "
-            f"give every node its own id, or name another column with --id"
-        )
-    return to_objects(text), keys
-
-
-def _candidates(table: Table, columns: Columns, taken: set[str | None]) -> pd.DataFrame:
-    ignored = {find(table.name, table.names, name, "--ignore") for name in columns.ignore}
-    if columns.features is None:
-        wanted = [name for name in table.names if name not in taken and name not in ignored]
-    else:
-        wanted = [find(table.name, table.names, name, "--features") for name in dict.fromkeys(columns.features)]
-        both = next((name for name in wanted if name in taken or name in ignored), None)
-        if both is not None:
-            raise InputError(
-                f"{table.name}: {both!r} is given as a feature and as id, label or ignored; give it one part"
-            )
-    series: dict[str, Any] = {}
-    for name in wanted:
-        for key, values in _expanded(table, name).items():
-            if pa.types.is_floating(values.type):
-                _check_finite(table, name, values)
-            series[key] = values.to_pandas()
-    return pd.DataFrame(series, index=pd.RangeIndex(table.columns.num_rows))
-
-
-def _decimal_commas(table: Table, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
-    if table.delimiter not in SEPARATED_BY:
-        return []
-    values = {name: table.columns.column(name) for name in names}
-    some = [name for name in names if pc.any(pc.match_substring_regex(values[name], "[.,]")).as_py()]
-    text = {name: Column(name, values[name], str).filled for name in some}
-    found = decimal_commas(text, known)
-    for name in known:
-        if name not in found and name in text and reading(text[name], known=True):
-            row = int(
-                np.argmax(pc.fill_null(pc.match_substring(text[name], "."), False).to_numpy(zero_copy_only=False))
-            )
-            value = text[name][row].as_py()
-            whole, comma = value.replace(".", ""), value.replace(".", ",")
-            raise InputError(
-                f"{table.place(row, name)} is {value}, where the model was fitted on decimal commas; write {whole}, or "
-                f"{comma} if that is meant"
-            )
-    if found:
-        guesses.append(f"{table.name}: decimal commas in column{'s' * (len(found) > 1)} {listed(found)} (guessed)")
-    return found
-
-
-def _expanded(table: Table, name: str) -> dict[str, pa.ChunkedArray]:
-    """A column of lists as one column per position; any other as it is."""
-    values = table.columns.column(name)
-    kind = values.type
-    way_out = f"give text, numbers or lists of numbers, or leave the column out with --ignore {name}"
-    if pa.types.is_dictionary(kind):
-        values = values.cast(kind.value_type)
-    if pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_union(kind) or pa.types.is_binary(kind):
-        raise InputError(f"{table.name}, column {name!r} holds {printable(str(kind))} values; {way_out}")
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        return {name: values}
-    if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
-        raise InputError(
-            f"{table.name}, column {name!r} holds lists of {printable(str(kind.value_type))} values; {way_out}"
-        )
-    lists = values.to_pylist()
-    width = same_length(entry or () for entry in lists)
-    if not width or any(number is None for entry in lists for number in entry):
-        usual = len(lists[0] or ())
-        row = next((i for i, e in enumerate(lists) if len(e or ()) != usual or None in (e or ())), 0)
-        raise InputError(f"{table.place(row, name)} does not hold {usual} numbers as {table.locate(0)} does; {way_out}")
-    matrix = np.array(lists, dtype=np.float64)
-    return {f"{name}[{i}]": pa.chunked_array([matrix[:, i]]) for i in range(width)}
-
-
-def _check_finite(table: Table, name: str, values: pa.ChunkedArray) -> None:
-    wrong = pc.invert(pc.is_finite(values))
-    if pc.any(wrong).as_py():
-        row = int(np.argmax(pc.fill_null(wrong, False).to_numpy()))
-        raise InputError(
-            f"{table.place(row, name)} is {values[row].as_py()}; leave it empty (null) if unknown, or give a finite number"
-        )
-
-
-def _edge_table(content: Content) -> Table:
+def _edge_table(content: Content, nodes: Table, columns: Columns, digest: Any) -> Table:
+    """The table of edges; its bytes join the fingerprint of the files."""
+    digest.update(content.data)
     if content.kind in _GRAPHS:
         raise InputError(f"{content.name} holds a whole graph; give it as the only file, or give the edges as a table")
+    if content.kind in ("csv", "tsv"):
+        return read_delimited(content, lambda cells: not is_edge(cells, nodes, columns))
     return _TABLES[content.kind](content)
 
 

@@ -1,0 +1,93 @@
+"""Which encoding suits a column, and what it has to remember of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.compute as pc
+
+from sharpen.files.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, Column
+from sharpen.files.dates import reads_day_first
+from sharpen.files.encodings import MOST_CATEGORIES, Category, Date, Dropped, Encoding, Flag, Number, Sparse, fit_text
+
+
+def fit_encoding(column: Column) -> Encoding:
+    """The kind that suits a column, with what is to be remembered of it.
+
+    >>> import pyarrow as pa
+    >>> fit_encoding(Column("age", pa.array(["31", "4"]), str))
+    Number(column='age', mean=17.5, scale=13.5, indicator=False)
+    >>> fit_encoding(Column("name", pa.array(["Ann", "Bob", "Cleo"]), str))
+    Dropped(column='name', why='almost every value is different, like a name')
+    """
+    missing = (column.filled if column.is_text else column.values).null_count
+    if missing == len(column.values):
+        return Dropped(column.name, "every value is missing")
+    if column.is_bool:
+        return _fit_flag(column.name, column.truths())
+    if column.cast is None and column.is_dates:
+        return _fit_dates(column)
+    if not column.is_text or column.cast is not None or column.share(f"{NO_NUMBER}|{NUMBER}") >= MOSTLY:
+        return _fit_numbers(column.name, column.numbers())  # a few words among numbers are mistakes, and named as such
+    column.refuse_commas()
+    distinct = pc.unique(column.filled).drop_null()
+    if all(value.lower() in TRUE + FALSE for value in distinct.slice(0, 20).to_pylist()) and len(distinct) <= 20:
+        return _fit_flag(column.name, column.truths())
+    return _fit_names(column, len(distinct))
+
+
+def _fit_numbers(name: str, values: np.ndarray) -> Encoding:
+    known = values[~np.isnan(values)]
+    missing = known.size < values.size
+    if np.isin(known, (0, 1)).all():
+        return _fit_flag(name, values)
+    nonzero = known[known != 0]
+    if not missing and known.min() >= 0 and known.size - nonzero.size >= MOSTLY * known.size:
+        return Sparse(name, scale=float(np.sqrt(np.mean(nonzero**2))))
+    mean, deviation = float(known.mean()), float(known.std())
+    if deviation <= 1e-12 * max(1.0, abs(mean)):
+        if not missing:
+            return Dropped(name, "it is the same for every node")
+        deviation = 1.0  # what tells nodes apart is whether they have it
+    return Number(name, mean, deviation, missing)
+
+
+def _fit_dates(column: Column) -> Encoding:
+    day_first = column.is_text and reads_day_first(column.filled)
+    days = column.days(day_first)
+    known = days[~np.isnan(days)]
+    if not known.size:
+        return Dropped(column.name, "none of its dates is in the calendar")
+    deviation = float(known.std())
+    if deviation < 1e-9:
+        if known.size == days.size:
+            return Dropped(column.name, "it is the same for every node")
+        deviation = 1.0
+    return Date(column.name, float(known.mean()), deviation, known.size < days.size, day_first)
+
+
+def _fit_flag(name: str, values: np.ndarray) -> Encoding:
+    known = values[~np.isnan(values)]
+    missing = known.size < values.size
+    if not missing and known.min() == known.max():
+        return Dropped(name, "it is the same for every node")
+    return Flag(name, float(known.mean()), missing)
+
+
+def _fit_names(column: Column, distinct: int) -> Encoding:
+    present = len(column.text) - column.text.null_count
+    if distinct == 1 and present == len(column.text):
+        return Dropped(column.name, "it is the same for every node")
+    words = pc.mean(pc.count_substring_regex(column.text, r"\S+")).as_py()
+    if words >= 3 and distinct > min(100, present / 2):
+        text = fit_text(column)
+        return text if text.width else Dropped(column.name, "it holds no words")
+    repeated = distinct <= 20 or distinct <= present / 2
+    if repeated and distinct < max(present, 2):
+        counts = pc.value_counts(column.text.drop_null()).to_pylist()
+        counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
+        return Category(column.name, tuple(sorted(entry["values"] for entry in counts[:MOST_CATEGORIES])))
+    if words >= 2:
+        text = fit_text(column)
+        if text.width:
+            return text
+    return Dropped(column.name, "almost every value is different, like a name")

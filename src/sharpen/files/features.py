@@ -1,0 +1,117 @@
+"""The columns of a node table to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharpen.errors import InputError, Problems
+from sharpen.files.column import Column
+from sharpen.files.columns import Columns, find, listed
+from sharpen.files.content import printable
+from sharpen.files.decimals import SEPARATED_BY, decimal_commas, reading
+from sharpen.files.table import Table, same_length
+
+
+def feature_columns(table: Table, columns: Columns, taken: set[str | None], problems: Problems) -> pd.DataFrame:
+    """The columns to learn from, as they stand, lists spread out.
+
+    Args:
+        table: Of nodes.
+        columns: What is known of the columns.
+        taken: Columns that are the id or the label.
+        problems: Receives what is wrong with single columns, which are then left out.
+
+    >>> from sharpen.files.table import by_row
+    >>> table = Table("nodes.parquet", pa.table({"id": [1], "v": [[0.5, 2.0]]}), by_row)
+    >>> feature_columns(table, Columns(), {"id"}, Problems()).to_dict("list")
+    {'v[0]': [0.5], 'v[1]': [2.0]}
+    """
+    ignored = {find(table.name, table.names, name, "--ignore") for name in columns.ignore}
+    if columns.features is None:
+        wanted = [name for name in table.names if name not in taken and name not in ignored]
+    else:
+        wanted = [find(table.name, table.names, name, "--features") for name in dict.fromkeys(columns.features)]
+        both = next((name for name in wanted if name in taken or name in ignored), None)
+        if both is not None:
+            raise InputError(
+                f"{table.name}: {both!r} is given as a feature and as id, label or ignored; give it one part"
+            )
+    series: dict[str, Any] = {}
+    for name in wanted:
+        with problems.collected():
+            for key, values in _expanded(table, name).items():
+                if pa.types.is_floating(values.type):
+                    _check_finite(table, name, values)
+                series[key] = values.to_pandas()
+    return pd.DataFrame(series, index=pd.RangeIndex(table.columns.num_rows))
+
+
+def written_with_commas(table: Table, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
+    """The columns among ``names`` whose numbers are written with decimal commas.
+
+    Args:
+        table: Of nodes.
+        names: Columns to learn from.
+        known: Those that had decimal commas when a model was fitted.
+        guesses: Receives a line if there are any.
+    """
+    if table.delimiter not in SEPARATED_BY:
+        return []
+    values = {name: table.columns.column(name) for name in names}
+    some = [name for name in names if pc.any(pc.match_substring_regex(values[name], "[.,]")).as_py()]
+    text = {name: Column(name, values[name], str).filled for name in some}
+    found = decimal_commas(text, known)
+    for name in known:
+        if name not in found and name in text and reading(text[name], known=True):
+            row = int(
+                np.argmax(pc.fill_null(pc.match_substring(text[name], "."), False).to_numpy(zero_copy_only=False))
+            )
+            value = text[name][row].as_py()
+            whole, comma = value.replace(".", ""), value.replace(".", ",")
+            raise InputError(
+                f"{table.place(row, name)} is {value}, where the model was fitted on decimal commas; write {whole}, or "
+                f"{comma} if that is meant"
+            )
+    if found:
+        guesses.append(f"{table.name}: decimal commas in column{'s' * (len(found) > 1)} {listed(found)} (guessed)")
+    return found
+
+
+def _expanded(table: Table, name: str) -> dict[str, pa.ChunkedArray]:
+    """A column of lists as one column per position; any other as it is."""
+    values = table.columns.column(name)
+    kind = values.type
+    way_out = f"give text, numbers or lists of numbers, or leave the column out with --ignore {name}"
+    if pa.types.is_dictionary(kind):
+        values = values.cast(kind.value_type)
+    if pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_union(kind) or pa.types.is_binary(kind):
+        raise InputError(f"{table.name}, column {name!r} holds {printable(str(kind))} values; {way_out}")
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return {name: values}
+    if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
+        raise InputError(
+            f"{table.name}, column {name!r} holds lists of {printable(str(kind.value_type))} values; {way_out}"
+        )
+    lists = values.to_pylist()
+    width = same_length(entry or () for entry in lists)
+    if not width or any(number is None for entry in lists for number in entry):
+        usual = len(lists[0] or ())
+        row = next((i for i, e in enumerate(lists) if len(e or ()) != usual or None in (e or ())), 0)
+        raise InputError(f"{table.place(row, name)} does not hold {usual} numbers as {table.locate(0)} does; {way_out}")
+    matrix = np.array(lists, dtype=np.float64)
+    return {f"{name}[{i}]": pa.chunked_array([matrix[:, i]]) for i in range(width)}
+
+
+def _check_finite(table: Table, name: str, values: pa.ChunkedArray) -> None:
+    wrong = pc.invert(pc.is_finite(values))
+    if pc.any(wrong).as_py():
+        row = int(np.argmax(pc.fill_null(wrong, False).to_numpy()))
+        raise InputError(
+            f"{table.place(row, name)} is {values[row].as_py()}; leave it empty (null) if unknown, or give a finite number"
+        )

@@ -1,0 +1,203 @@
+"""Which column names the nodes: the one whose values are unique and are the ends of edges; names of columns come second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharpen.errors import InputError
+from sharpen.files.columns import Columns, guess_ends, guess_label, guess_weight, id_by_name, is_number, listed, no_id
+from sharpen.files.table import Table, as_text, canonical, to_objects
+
+_GLANCE = 64
+# A column of ids with a few mistakes is still one of ids; the mistakes are named later.
+NEARLY_UNIQUE, MOSTLY_ENDS = 0.9, 0.5
+
+
+def choose_id(
+    table: Table, edges: Table | None, columns: Columns, known: Sequence[str] | np.ndarray | None = None
+) -> str:
+    """The column of a node table that names the nodes.
+
+    Args:
+        table: Of nodes.
+        edges: Of edges, if there is one.
+        columns: What is known of the columns.
+        known: In place of edges: ids that the table should hold, such as those of predictions.
+
+    >>> from sharpen.files.table import by_row
+    >>> people = Table("nodes.csv", pa.table({"name": ["Ann", "Ann"], "Personal-Nr.": ["7", "9"]}), by_row)
+    >>> choose_id(people, Table("edges.csv", pa.table({"a": ["7"], "b": ["9"]}), by_row), Columns())
+    'Personal-Nr.'
+    """
+    names = [name for name in table.names if name not in (columns.label, *(columns.features or ()), *columns.ignore)]
+    by_name = id_by_name(names)
+    if by_name is None and guess_ends(table.names) is not None and len(table.names) <= 4:
+        raise InputError(
+            f"{table.name} looks like a table of edges (it has {listed(table.names)}); give the table of nodes first"
+        )
+    label = guess_label(names, taken="") if columns.label is None else columns.label
+    unique = [name for name in names if _nearly_unique(table, name)]
+    ends = _ends(edges, columns) if known is None else [canonical(pa.array(list(known), pa.string()))]
+    if ends:
+        covers = {name: _covers(table, name, ends) for name in unique}
+        best = max(covers.values(), default=0.0)
+        if best >= MOSTLY_ENDS:
+            first = [name for name, share in covers.items() if share == best]
+            return id_by_name(first) or first[0]
+    if by_name is not None:
+        return by_name
+    whole = [name for name in unique if name != label and _can_name(table, name)]
+    if len(whole) == 1:
+        return whole[0]
+    raise no_id(table.name, table.names, label_missing=label is None)
+
+
+def read_ids(table: Table, column: str) -> np.ndarray:
+    """The ids as they stand; an InputError if one is blank or not unique.
+
+    >>> from sharpen.files.table import by_row
+    >>> read_ids(Table("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").tolist()
+    ['1.0', 'a']
+    """
+    text = as_text(table.columns.column(column), lambda row: table.place(row, column))
+    if text.null_count:
+        row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
+        more = f" ({text.null_count - 1} more are)" if text.null_count > 1 else ""
+        raise InputError(
+            f"{table.place(row, column)} is blank{more}, but every node needs an id; fill it in or remove the row"
+        )
+    keys = canonical(text)
+    if pc.count_distinct(keys).as_py() < len(keys):
+        first = pc.index_in(keys, value_set=pc.unique(keys)).to_numpy(zero_copy_only=False)
+        _, rows = np.unique(first, return_index=True)
+        again = np.setdiff1d(np.arange(len(keys)), rows)
+        before = int(np.flatnonzero(first == first[again[0]])[0])
+        more = (
+            f" ({len(again) - 1} more row{'s repeat' if len(again) > 2 else ' repeats'} an id)"
+            if len(again) > 1
+            else ""
+        )
+        raise InputError(
+            f"{table.place(int(again[0]), column)}: the id {str(text[int(again[0])])!r} already stands on "
+            f"{table.locate(before)}, in a row that differs{more}; give every node its own id, or name another column with --id"
+        )
+    return to_objects(text)
+
+
+def without_copies(table: Table) -> Table:
+    """The table with each row once; a note says how many were exact copies.
+
+    >>> from sharpen.files.table import by_row
+    >>> once = without_copies(Table("nodes.csv", pa.table({"id": ["a", "b", "a"], "age": ["1", "2", "1"]}), by_row))
+    >>> once.columns.to_pydict(), once.notes
+    ({'id': ['a', 'b'], 'age': ['1', '2']}, ('nodes.csv: 1 row is an exact copy of another (the first is row 3) and is left out',))
+    """
+    rows = table.columns
+    if any(_is_plain(rows.column(name).type) and _all_differ(rows.column(name)) for name in table.names):
+        return table
+    frame = pd.DataFrame({i: rows.column(i).to_pandas().astype(str) for i in range(rows.num_columns)})
+    copy = frame.duplicated().to_numpy()
+    count = int(copy.sum())
+    if not count:
+        return table
+    kept, place = np.flatnonzero(~copy), table.locate(int(np.argmax(copy)))
+    are = f"{count:,} rows are exact copies of others" if count > 1 else "1 row is an exact copy of another"
+    note = f"{table.name}: {are} (the first is {place}) and {'are' if count > 1 else 'is'} left out"
+    return Table(
+        table.name,
+        rows.filter(pa.array(~copy)),
+        lambda row: table.locate(int(kept[row])),
+        (*table.notes, note),
+        table.delimiter,
+    )
+
+
+def is_edge(cells: list[str], nodes: Table, columns: Columns) -> bool:
+    """Whether the first row of an edge file is an edge rather than the names of its columns.
+
+    Args:
+        cells: Of the row.
+        nodes: The table of nodes.
+        columns: What is known of the columns.
+
+    >>> from sharpen.files.table import by_row
+    >>> nodes = Table("nodes.csv", pa.table({"id": ["ann", "bob"]}), by_row)
+    >>> is_edge(["ann", "bob"], nodes, Columns()), is_edge(["from", "to"], nodes, Columns()), is_edge(["7", "8"], nodes, Columns())
+    (True, False, True)
+    """
+    if len(cells) < 2 or any(name in cells for name in (columns.source, columns.target, columns.weight) if name):
+        return False
+    if all(is_number(cell) for cell in cells[:2]):
+        return True
+    if guess_ends(cells) is not None:
+        return False
+    ends = [canonical(pa.array(cells[:2], pa.string()))]
+    return any(_nearly_unique(nodes, name) and _covers(nodes, name, ends) == 1 for name in nodes.names)
+
+
+def _ends(edges: Table | None, columns: Columns) -> list[pa.Array]:
+    """The columns of an edge table that may hold ids, in the form in which they are compared."""
+    if edges is None or not edges.columns.num_rows:
+        return []
+    pair = (columns.source, columns.target) if columns.source and columns.target else guess_ends(edges.names)
+    names = [name for name in edges.names if name in pair] if pair else [
+        name for name in edges.names if name not in (columns.weight, guess_weight(edges.names))
+    ]  # fmt: skip
+    found = []
+    for name in names:
+        try:
+            found.append(canonical(as_text(edges.columns.column(name), str)).cast(pa.string()))
+        except (InputError, pa.ArrowException):  # lists and the like name no nodes
+            continue
+    return found
+
+
+def _covers(table: Table, name: str, ends: list[pa.Array]) -> float:
+    """The share of the cells of the two columns (or the one) that it covers best which are among its values."""
+    keys = id_keys(table, name)
+    shares = sorted(float(pc.mean(pc.is_in(end, value_set=keys)).as_py() or 0.0) for end in ends)
+    return sum(shares[-2:]) / len(shares[-2:])
+
+
+def id_keys(table: Table, name: str) -> pa.Array:
+    """A column in the form in which ids are compared.
+
+    >>> from sharpen.files.table import by_row
+    >>> id_keys(Table("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").to_pylist()
+    ['1', 'a']
+    """
+    return canonical(as_text(table.columns.column(name), str)).cast(pa.string())
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _all_differ(values: pa.ChunkedArray) -> bool:
+    glance = values.slice(0, _GLANCE)
+    return bool(pc.count_distinct(glance).as_py() == len(glance) and pc.count_distinct(values).as_py() == len(values))
+
+
+def _nearly_unique(table: Table, name: str) -> bool:
+    values = table.columns.column(name)
+    if not _is_plain(values.type) and not pa.types.is_floating(values.type):
+        return False
+    glance = values.slice(0, _GLANCE)
+    if pc.count_distinct(glance).as_py() < NEARLY_UNIQUE * len(glance) - 1:
+        return False
+    keys = id_keys(table, name)
+    return bool(pc.count_distinct(keys).as_py() >= NEARLY_UNIQUE * len(keys) - 1)
+
+
+def _can_name(table: Table, name: str) -> bool:
+    """Whether, with no edges to go by, it names nodes rather than measures them: all different, and words or whole numbers."""
+    keys = id_keys(table, name)
+    fractions = pc.any(pc.match_substring_regex(keys, r"^[+-]?[0-9]*[.,][0-9]+$")).as_py()
+    return bool(keys.null_count == 0 and pc.count_distinct(keys).as_py() == len(keys) and not fractions)
