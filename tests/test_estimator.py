@@ -57,8 +57,11 @@ def test_it_labels_the_unlabeled(fitted: NodeClassifier) -> None:
 def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> None:
     report = json.loads(json.dumps(fitted.report_, allow_nan=False))
     assert report["expected"]["nodes"] == 16
-    assert set(report["baselines"]) == {"without sharpening", "without the graph"}
-    assert set(report["expected"]["after"]) == {"accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"}
+    sides = ("the graph", "sharpening")
+    assert set(report["baselines"]) == {f"{word} {side}" for word in ("with", "without") for side in sides}
+    scores = {"accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss", "auc", "average_precision"}
+    assert set(report["expected"]["after"]) == scores
+    assert sum(report["predicted"].values()) == 24
     assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
     assert report["labels"] == {"left": 8, "right": 8}
     assert len(report["candidates"]) == 16  # each alone, and with spread labels

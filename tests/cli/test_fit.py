@@ -256,7 +256,7 @@ def test_without_edges_nothing_is_said_about_the_graph_and_predict_needs_none(tm
     assert {candidate["model"] for candidate in summary["candidates"]} == {"mlp"}
     assert not any(candidate["spread"] for candidate in summary["candidates"])
     assert [verdict["question"] for verdict in summary["verdicts"]] == ["sharpening"]
-    assert list(summary["baselines"]) == ["without sharpening"]
+    assert list(summary["baselines"]) == ["with sharpening", "without sharpening"]
     assert "Note: there are no edges, so the MLP alone is trained" in result.stdout
     asked = run("fit", nodes, *COLUMNS, *SMALL, "--out", tmp_path / "asked")  # a GCN and an MLP, as the user wants
     assert "The graph" not in asked.stdout

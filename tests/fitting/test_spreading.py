@@ -50,7 +50,7 @@ def arrival(graph: Graph, known: np.ndarray) -> np.ndarray:
 def test_labels_spread_to_where_a_walk_meets_them_first() -> None:
     camps = two_camps()
     known = camps.y.numpy()
-    p = np.exp(Spreading(camps).spread(known, num_classes=2))
+    p = np.exp(Spreading(camps).spread(known, num_classes=2, caution=0))
     assert p.sum(1) == pytest.approx(1)
     r = arrival(camps, known)
     odds = r[:, 1] / r[:, 0] * np.sqrt(r[:, 0].sum() / r[:, 1].sum())  # as many labels of each class
@@ -66,7 +66,7 @@ def test_a_class_whose_labels_lie_well_is_held_back() -> None:
     known[[0, 11]] = 0, 1
     r = arrival(star, known)
     without = r.sum(0)[1] / r.sum()
-    p = np.exp(Spreading(star).spread(known, num_classes=2))
+    p = np.exp(Spreading(star).spread(known, num_classes=2, caution=0))
     ours = (p[known < 0] - (1 - r.sum(1, keepdims=True)) / 2).sum(0)
     assert without < ours[1] / ours.sum() < 0.5
     assert p[1:10, 0].min() > 0.9  # but not where there is no doubt
@@ -80,10 +80,35 @@ def test_a_class_without_labels_is_not_ruled_out() -> None:
 
 def test_where_no_label_arrives_there_is_no_opinion() -> None:
     graph = Graph(x=np.ones((4, 1)), edge_index=[[0, 2], [1, 3]])
-    p = np.exp(Spreading(graph).spread(np.array([1, -1, -1, -1]), num_classes=2))
+    p = np.exp(Spreading(graph).spread(np.array([1, -1, -1, -1]), num_classes=2, caution=0))
     assert p[1, 1] > 0.95
     assert p[2:] == pytest.approx(0.5)
     assert np.exp(Spreading(graph).spread(np.full(4, -1), num_classes=3)) == pytest.approx(1 / 3)
+
+
+def test_one_label_makes_less_sure_than_many_that_agree() -> None:
+    """A leaf at one label, and the middle of a star of twenty labels: what arrives is the same, how many say it is not."""
+    edges = [[0] + [2] * 20, [1, *range(3, 23)]]
+    graph = Graph(x=np.ones((23, 1)), edge_index=edges)
+    known = np.array([0, -1, -1, *[0] * 20])
+    leaf, middle = np.exp(Spreading(graph).spread(known, num_classes=2))[[1, 2], 0]
+    bare_leaf, bare_middle = np.exp(Spreading(graph).spread(known, num_classes=2, caution=0))[[1, 2], 0]
+    assert abs(bare_leaf - bare_middle) < 0.01
+    assert leaf == pytest.approx(
+        (1 * bare_leaf + 2 / 2) / (1 + 2), abs=1e-6
+    )  # one label: its signs have the same square each
+    assert middle == pytest.approx(
+        (20 * bare_middle + 2 / 2) / (20 + 2), abs=0.05
+    )  # twenty, as far as sixteen signs can tell
+
+
+def test_caution_moves_no_answer_but_how_sure_it_is() -> None:
+    camps = two_camps()
+    known = camps.y.numpy()
+    bare, cautious = (Spreading(camps).spread(known, 2, caution=a) for a in (0.0, 2.0))
+    assert (bare.argmax(1) == cautious.argmax(1)).all()
+    assert (np.exp(cautious).max(1) <= np.exp(bare).max(1) + 1e-9).all()
+    assert (Spreading(camps).spread(known, 2) == cautious).all()  # the same signs every time
 
 
 def test_equal_features_leave_the_weights_as_they_are() -> None:
@@ -121,7 +146,7 @@ def test_fifty_steps_in_float32_are_those_in_float64(name: str) -> None:
         r = 0.99 * (s @ r)
     even = r / np.sqrt(r[known < 0].sum(0))  # as many labels of each class
     expected = even / even.sum(1, keepdims=True) * r.sum(1, keepdims=True) + (1 - r.sum(1, keepdims=True)) / 2
-    assert Spreading(graph).spread(known, 2) == pytest.approx(np.log(expected), abs=1e-5)
+    assert Spreading(graph).spread(known, 2, caution=0) == pytest.approx(np.log(expected), abs=1e-5)
 
 
 def test_a_graph_is_recognised_without_its_edges_being_listed(tmp_path: Path) -> None:

@@ -25,9 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
+from scipy import stats
 from scipy.special import softmax
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from sharpen.evaluation.calibration import brier, coverage_curve, ece, fit_temperature, log_loss
 from sharpen.evaluation.classes import balanced_accuracy, macro_f1
@@ -117,13 +120,14 @@ def cross_fit(
 
 
 def quality(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Every score of some probabilities, by name.
+    """Every score of some probabilities, by name; of two classes also how well nodes are ranked by that of the rarer one.
 
-    >>> quality(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]))["accuracy"]
-    0.5
+    >>> scores = quality(np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]), np.array([0, 0, 1]))
+    >>> round(scores["accuracy"], 3), scores["auc"], scores["average_precision"]
+    (0.333, 0.5, 0.5)
     """
     predicted = probabilities.argmax(1)
-    return {
+    scores = {
         "accuracy": float((predicted == y).mean()),
         "balanced_accuracy": balanced_accuracy(predicted, y),
         "macro_f1": macro_f1(predicted, y),
@@ -131,19 +135,65 @@ def quality(probabilities: np.ndarray, y: np.ndarray) -> dict[str, float]:
         "brier": brier(probabilities, y),
         "log_loss": log_loss(probabilities, y),
     }
+    if probabilities.shape[1] == 2 and 0 < y.sum() < len(y):
+        rarer = int(np.bincount(y, minlength=2).argmin())
+        scores["auc"] = float(roc_auc_score(y == rarer, probabilities[:, rarer]))
+        scores["average_precision"] = float(average_precision_score(y == rarer, probabilities[:, rarer]))
+    return scores
 
 
-def coverage(probabilities: np.ndarray, y: np.ndarray, threshold: float | None = None) -> list[dict[str, float | None]]:
-    """Accuracy among the answered at rising thresholds, the user's among them.
+class Point(TypedDict):
+    """What abstaining below a threshold buys: see :func:`coverage`."""
 
-    >>> coverage(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]), 0.8)[5]
-    {'threshold': 0.8, 'coverage': 0.5, 'accuracy': 1.0}
+    threshold: float
+    coverage: float
+    accuracy: float | None
+    nodes: int
+    right: int
+    interval: list[float] | None
+
+
+def coverage(probabilities: np.ndarray, y: np.ndarray, threshold: float | None = None) -> list[Point]:
+    """Accuracy among the answered at rising thresholds, the user's among them: the share answered, how many labels that are, how
+    many of them right, and the 95 % interval of the accuracy (Wilson's).
+
+    >>> point = coverage(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]), 0.8)[5]
+    >>> point["threshold"], point["coverage"], point["accuracy"], point["nodes"], [round(end, 2) for end in point["interval"]]
+    (0.8, 0.5, 1.0, 1, [0.21, 1.0])
     """
     levels = sorted(
         {0.0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.99} | ({threshold} if threshold is not None else set())
     )
-    curve = coverage_curve(probabilities, y, levels)
-    return [
-        {"threshold": float(t), "coverage": float(c), "accuracy": None if np.isnan(a) else float(a)}
-        for t, c, a in zip(*curve, strict=True)
-    ]
+    points: list[Point] = []
+    for level, share, accuracy in zip(*coverage_curve(probabilities, y, levels), strict=True):
+        nodes = round(share * len(y))
+        right = round(accuracy * nodes) if nodes else 0
+        points.append(
+            {
+                "threshold": float(level),
+                "coverage": float(share),
+                "accuracy": float(accuracy) if nodes else None,
+                "nodes": nodes,
+                "right": right,
+                "interval": wilson(right, nodes) if nodes else None,
+            }
+        )
+    return points
+
+
+def wilson(right: float, count: float, factor: float = 1.0) -> list[float]:
+    """Wilson's 95 % interval of a share.
+
+    Args:
+        right, count: So many of so many.
+        factor: How much larger the standard error is than that of as many independent draws.
+
+    >>> [round(end, 3) for end in wilson(8, 10)]
+    [0.49, 0.943]
+    >>> [round(end, 3) for end in wilson(8, 10, factor=1.5)]
+    [0.355, 0.967]
+    """
+    share, n, z = right / count, count / factor**2, float(stats.norm.ppf(0.975))
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * float(np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)))
+    return [max(0.0, middle - half), min(1.0, middle + half)]

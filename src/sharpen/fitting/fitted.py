@@ -9,27 +9,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy import stats
 from scipy.special import softmax
 
 from sharpen.errors import InputError
-from sharpen.evaluation.calibration import reliability, temperature_for_confidence
-from sharpen.fitting.calibrated import (
-    HonestPredictions,
-    coverage,
-    cross_fit,
-    fit_mean_temperature,
-    quality,
-    sharpen_by,
-)
+from sharpen.evaluation.calibration import temperature_for_confidence
+from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
+from sharpen.fitting.calibrated import cross_fit, fit_mean_temperature, sharpen_by
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.isolated import Lonely, judge_lonely, lonely_nodes
 from sharpen.fitting.members import Backbone, Job, Listener, Member
 from sharpen.fitting.search import Found
-from sharpen.fitting.selection import choose, verdicts
-from sharpen.fitting.spreading import features_of
+from sharpen.fitting.selection import choose
+from sharpen.fitting.spreading import CAUTION, features_of
+from sharpen.fitting.verdicts import NAMES, QUESTIONS, sides, verdict
 from sharpen.graph import Graph
 
 _ROWS = 4096
@@ -58,11 +52,13 @@ class Jury:
         voters: By candidate, the best first.
         temperature: Of the mean of their probabilities.
         lonely: The same for nodes without an edge; None where it makes no difference.
+        caution: Of spread labels (:mod:`sharpen.fitting.spreading`); 0 in models that were saved before there was any.
     """
 
     voters: list[Voters]
     temperature: float
     lonely: float | None = None
+    caution: float = CAUTION
 
     @property
     def spreads(self) -> bool:
@@ -72,7 +68,7 @@ class Jury:
     def probabilities(self, graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone) -> np.ndarray:
         """Calibrated probabilities [N, C]."""
         total, count = np.zeros((graph.num_nodes, num_classes)), 0
-        for vote in votes(self.voters, graph, known, num_classes, backbone):
+        for vote in votes(self.voters, graph, known, num_classes, backbone, self.caution):
             total += vote
             count += 1
         probabilities = sharpen_by(total / count, self.temperature)
@@ -168,15 +164,19 @@ def identify(graph: Graph) -> str:
 
 
 def votes(
-    voters: Sequence[Voters], graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone
+    voters: Sequence[Voters],
+    graph: Graph,
+    known: np.ndarray,
+    num_classes: int,
+    backbone: Backbone,
+    caution: float = CAUTION,
 ) -> Iterator[np.ndarray]:
     """What each member says of every node, its opinions weighed: probabilities [N, C], one after the other."""
     listener = Listener(graph)
     for group in voters:
         for logits in backbone.logits(graph, group.candidate.model, num_classes, group.weights):
-            yield softmax(
-                np.tensordot(group.counts, listener.opinions(logits, group.candidate.spread, known), 1), axis=1
-            )
+            said = listener.opinions(logits, group.candidate.spread, known, caution=caution)
+            yield softmax(np.tensordot(group.counts, said, 1), axis=1)
 
 
 def conclude(
@@ -194,26 +194,28 @@ def conclude(
     y = graph.y.numpy()
     evidence = Evidence(found.members, y, metric)
     chosen = choose(evidence, ensemble=ensemble)
-    report = _report(evidence, chosen, found, graph, ensemble, seed)
     if graph.edge_weight is not None and any(candidate.model == "gat" for candidate in chosen):
         notes = [*notes, "GAT, which is used, learns weights of its own and does not read those of the edges"]
-    report |= {"metric": metric, "settings": dict(settings), "seed": seed, "notes": [*notes, *found.notes]}
+    notes, votes_of = [*notes, *found.notes], {candidate: len(evidence.members[candidate]) for candidate in chosen}
     final = None
     if not ensemble:
         # One run on every label takes the place of five on four fifths of them.
         final = backbone.train(graph, [Job(chosen[0].rough, all_labels(y), 1000 * seed)])[0]
         if final.ok:
-            report["chosen"][0]["members"] = 1
+            votes_of[chosen[0]] = 1
         else:
             final = None
-            report["notes"].append(
-                "the one run on all labels diverged, so the runs on four fifths of them vote together"
-            )
+            notes.append("the one run on all labels diverged, so the runs on four fifths of them vote together")
     lonely = judge_lonely(evidence, chosen, graph, backbone) if graph.num_edges and chosen[0].uses_graph else None
     jury = _jury(evidence, chosen, final, graph, y, backbone, lonely)
-    report["temperature"] = jury.temperature
-    report["lonely"] = _account_of_lonely(graph, lonely)
-    report["notes"] += _note_of_lonely(report["lonely"])
+    alone_account = _account_of_lonely(graph, lonely)
+    delivered = jury.probabilities(graph, y if jury.spreads else np.full_like(y, -1), graph.num_classes, backbone)
+    report = _report(evidence, chosen, votes_of, found, graph, delivered, ensemble=ensemble, seed=seed, metric=metric)
+    notes += _note_of_lonely(alone_account)
+    if report["surest"]["warning"]:
+        notes.append(report["surest"]["warning"])
+    report |= {"metric": metric, "settings": dict(settings), "seed": seed, "notes": notes}
+    report |= {"temperature": jury.temperature, "lonely": alone_account}
     without_labels = None
     if jury.spreads:
         alone = [candidate.rough for candidate in chosen]
@@ -286,38 +288,40 @@ def _confidence_of_folds(said: Sequence[np.ndarray], places: Sequence[int], temp
 def _report(
     evidence: Evidence,
     chosen: list[Candidate],
+    votes_of: Mapping[Candidate, int],
     found: Found,
     graph: Graph,
+    delivered: np.ndarray,
+    *,
     ensemble: bool,
     seed: int,
+    metric: str,
 ) -> dict[str, Any]:
-    groups = [evidence.rows(part) for part in deal(graph.y.numpy(), 1000 * seed + 999)]
+    y = graph.y.numpy()
+    groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
     used = cross_fit(evidence, groups, ensemble=ensemble)
-    baselines = {}
-    if any(c.sharpens for c in evidence.sound) and any(not c.sharpens for c in evidence.sound):
-        plain = cross_fit(evidence, groups, ensemble=ensemble, among=lambda c: not c.sharpens)
-        baselines["without sharpening"] = _account(plain, evidence)
-    if graph.num_edges and any(c.uses_graph for c in evidence.sound) and any(not c.uses_graph for c in evidence.sound):
-        without = cross_fit(evidence, groups, ensemble=ensemble, among=lambda c: not c.uses_graph)
-        baselines["without the graph"] = _account(without, evidence)
-    count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
+    asked = sides(evidence, groups, ensemble=ensemble, graph=graph.num_edges > 0)
     answers = [
-        answer for answer in verdicts(evidence, chosen[0], groups) if graph.num_edges or answer.question != "graph"
+        verdict(question, evidence, groups, both, helps=QUESTIONS[question](chosen[0]), metric=metric)
+        for question, both in asked.items()
     ]
+    baselines = {
+        f"{word} {NAMES[question]}": account(side, evidence)
+        for question, both in asked.items()
+        for word, side in zip(("with", "without"), both, strict=True)
+    }
+    unlabeled = y < 0
+    predicted = np.bincount(delivered[unlabeled].argmax(1), minlength=graph.num_classes)
+    count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
     return {
-        "chosen": [
-            asdict(c)
-            | {
-                "name": c.name,
-                "score": evidence.score(c),
-                "members": len(evidence.members[c]),
-            }
-            for c in chosen
-        ],
+        "chosen": [asdict(c) | {"name": c.name, "score": evidence.score(c), "members": votes_of[c]} for c in chosen],
+        "guessing": beside_guessing(used, evidence, graph.class_names, metric),
+        "predicted": dict(zip(graph.class_names, predicted.tolist(), strict=True)),
         "verdicts": [asdict(answer) for answer in answers],
-        "expected": _account(used, evidence) | _detail(used, evidence),
+        "expected": expected(used, evidence, predicted),
         "baselines": baselines,
-        "coverage": coverage(used.after, evidence.y[used.rows]),
+        "coverage": what_abstaining_buys(used, evidence),
+        "surest": surest(used, evidence, delivered[unlabeled].max(1)),
         "candidates": [
             asdict(c)
             | {
@@ -354,32 +358,3 @@ def _note_of_lonely(account: dict[str, Any] | None) -> list[str]:
         f"{'theirs' if many else 'its own'}: of labeled nodes whose edges were taken away "
         f"{100 * account['accuracy']:.1f} % are got right, and probabilities are made as modest as that"
     ]
-
-
-def _account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
-    """Scores before and after calibration, and how far the accuracy may be off with so few nodes (Wilson's interval)."""
-    y = evidence.y[honest.rows]
-    hits = int((honest.after.argmax(1) == y).sum())
-    interval = stats.binomtest(hits, len(y)).proportion_ci(0.95, method="wilson")
-    return {
-        "nodes": len(y),
-        "accuracy_interval": [float(interval.low), float(interval.high)],
-        "before": quality(honest.before, y),
-        "after": quality(honest.after, y),
-    }
-
-
-def _detail(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
-    """Which class is taken for which, and bin by bin how far confidence can be believed."""
-    y = evidence.y[honest.rows]
-    confusion = np.zeros((evidence.num_classes, evidence.num_classes), dtype=np.int64)
-    np.add.at(confusion, (y, honest.after.argmax(1)), 1)
-    bins = {}
-    for name, probabilities in (("before", honest.before), ("after", honest.after)):
-        table = reliability(probabilities, y)
-        bins[name] = {
-            "nodes": table.nodes.tolist(),
-            "confidence": [None if np.isnan(value) else float(value) for value in table.confidence],
-            "accuracy": [None if np.isnan(value) else float(value) for value in table.accuracy],
-        }
-    return {"confusion": confusion.tolist(), "reliability": bins}

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.spreading import Spreading
+from sharpen.fitting.spreading import CAUTION, Spreading
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
 
@@ -64,7 +64,12 @@ class Listener:
         self._spread: dict[bytes, np.ndarray] = {}
 
     def opinions(
-        self, logits: np.ndarray, spread: bool, known: np.ndarray, nodes: np.ndarray | None = None
+        self,
+        logits: np.ndarray,
+        spread: bool,
+        known: np.ndarray,
+        nodes: np.ndarray | None = None,
+        caution: float = CAUTION,
     ) -> np.ndarray:
         """Logarithms of probabilities, [K, nodes, C]: the model's own, and what spread labels say if they are asked.
 
@@ -73,6 +78,7 @@ class Listener:
             spread: Whether labels are asked.
             known: The class of each node, −1 where it is not to be used.
             nodes: Whom to ask about; None: all.
+            caution: Of spread labels (:meth:`sharpen.fitting.spreading.Spreading.spread`).
         """
         where = slice(None) if nodes is None else nodes
         own = np.maximum(log_softmax(logits[where].astype(np.float64), axis=1), LEAST)
@@ -80,7 +86,7 @@ class Listener:
             return own[None]
         key = blake2b(known.tobytes() + (b"" if nodes is None else nodes.tobytes())).digest()
         if key not in self._spread:  # the same for all members that know the same
-            self._spread[key] = np.maximum(self._spreading.spread(known, logits.shape[1])[where], LEAST)
+            self._spread[key] = np.maximum(self._spreading.spread(known, logits.shape[1], caution)[where], LEAST)
         return np.stack([own, self._spread[key]])
 
     def judged(

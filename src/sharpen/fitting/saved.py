@@ -147,6 +147,8 @@ def _check_jury(jury: Jury) -> None:
     for temperature in (jury.temperature, 1.0 if jury.lonely is None else jury.lonely):
         if not jury.voters or not (math.isfinite(temperature) and temperature > 0):
             raise ValueError(f"{len(jury.voters)} candidates vote at temperature {temperature}")
+    if not (math.isfinite(jury.caution) and jury.caution >= 0):
+        raise ValueError(f"caution is {jury.caution}")
     for group in jury.voters:
         candidate = group.candidate
         numbers = all(isinstance(value, int | float) for value in (candidate.lam, candidate.balance))
@@ -177,7 +179,7 @@ def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[s
         asdict(group.candidate) | {"counts": group.counts, "weights": place[id(group.weights[0])]}
         for group in jury.voters
     ]
-    return {"voters": voters, "temperature": jury.temperature, "lonely": jury.lonely}
+    return {"voters": voters, "temperature": jury.temperature, "lonely": jury.lonely, "caution": jury.caution}
 
 
 def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Jury:
@@ -186,4 +188,5 @@ def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndar
         candidate = Candidate(group["model"], group["lam"], group["balance"], group["spread"])
         voters.append(Voters(candidate, [float(count) for count in group["counts"]], weights[group["weights"]]))
     lonely = description["lonely"]
-    return Jury(voters, float(description["temperature"]), None if lonely is None else float(lonely))
+    caution = float(description.get("caution", 0.0))  # models that were saved before there was any
+    return Jury(voters, float(description["temperature"]), None if lonely is None else float(lonely), caution)

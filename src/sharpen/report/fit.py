@@ -11,29 +11,84 @@ from rich.table import Table
 
 _ERRORS = {"ece": "ECE", "brier": "Brier", "log_loss": "log-loss"}
 _LEGEND = (
-    "Each row is a search of its own, chosen again without the labels that score it. ECE (how far confidence is from accuracy), "
-    "Brier and log-loss are smaller where probabilities can be believed; few labels make calibration cautious, and these larger."
+    "Each row was chosen without the labels that score it, among all candidates or those its name says; the sentences above "
+    "compare these rows. ECE (how far confidence is from accuracy), Brier and log-loss are smaller where probabilities can be believed."
 )
+# So many classes are counted one by one.
+_MOST_COUNTED = 8
 
 
 def expectation(report: Mapping[str, Any]) -> str:
-    """How often predictions should be right, in one sentence.
+    """How often predictions should be right, beside guessing, in one sentence.
 
     >>> scores = {"accuracy": 0.84, "balanced_accuracy": 0.8, "macro_f1": 0.81}
-    >>> report = {"expected": {"nodes": 50, "accuracy_interval": [0.71, 0.92], "after": scores}}
+    >>> expected = {"nodes": 50, "accuracy": 0.84, "accuracy_interval": [0.71, 0.92], "after": scores}
+    >>> guessing = {"class": "a", "accuracy": 0.6, "better": True}
+    >>> report = {"metric": "accuracy", "expected": expected, "guessing": guessing}
     >>> report |= {"labels": {"a": 30, "b": 20, "c": 2}, "unchecked": {"c": 2}}
     >>> expectation(report)
-    'Expected accuracy on nodes like the labeled ones: 84.0 % (95 % CI 71.0 to 92.0, from 50 of 52 labels that had no part in it);
-    balanced 80.0 %, macro-F1 81.0 %; all of it without class c, which has too few labels to check.'
+    'Expected accuracy on nodes like the labeled ones: 84.0 % (95 % CI 71.0 to 92.0, from 50 of 52 labels that had no part in it),
+    against 60.0 % for always answering a; all of it without class c, which has too few labels to check.'
     """
-    expected = report["expected"]
-    low, high = expected["accuracy_interval"]
-    after = expected["after"]
+    key, name = metric_of(report)
+    expected, guess = report["expected"], report["guessing"]
+    low, high = expected[f"{key}_interval"]
     return (
-        f"Expected accuracy on nodes like the labeled ones: {_percent(after['accuracy'])} % "
-        f"(95 % CI {_percent(low)} to {_percent(high)}, from {judged_labels(report)} that had no part in it); "
-        f"balanced {_percent(after['balanced_accuracy'])} %, macro-F1 {_percent(after['macro_f1'])} %{left_out(report)}."
+        f"Expected {name} on nodes like the labeled ones: {_percent(expected[key])} % "
+        f"(95 % CI {_percent(low)} to {_percent(high)}, "
+        f"from {judged_labels(report)} that had no part in it), against {_percent(guess[key])} % for always answering "
+        f"{guess['class']}{'' if guess['better'] else ': not clearly better than that'}{left_out(report)}."
     )
+
+
+def metric_of(report: Mapping[str, Any]) -> tuple[str, str]:
+    """The score that a fit was asked for, as the report calls it and in words.
+
+    >>> metric_of({"metric": "balanced-accuracy"})
+    ('balanced_accuracy', 'balanced accuracy')
+    """
+    key = str(report.get("metric", "accuracy")).replace("-", "_")
+    return key, key.replace("_", " ")
+
+
+def answers(report: Mapping[str, Any]) -> str:
+    """What was predicted: how many unlabeled nodes of each class.
+
+    >>> answers({"predicted": {"a": 2797, "b": 158}})
+    'Predicted for 2,955 unlabeled nodes: a 2,797 (95 %), b 158 (5 %).'
+    """
+    counts = dict(report["predicted"])
+    total = sum(counts.values())
+    if not total:
+        return "Every node has a label, so nothing was left to predict."
+    ranked = sorted(counts.items(), key=lambda entry: -entry[1])
+    shown = [f"{name} {count:,} ({100 * count / total:.0f} %)" for name, count in ranked[:_MOST_COUNTED]]
+    rest = ranked[_MOST_COUNTED:]
+    if rest:
+        shown.append(f"{len(rest)} more classes {sum(count for _, count in rest):,}")
+    return f"Predicted for {total:,} unlabeled node{'s' * (total > 1)}: {', '.join(shown)}."
+
+
+def other_scores(report: Mapping[str, Any]) -> str:
+    """The scores that stand beside the one in the headline, each with what guessing has.
+
+    >>> after = {"accuracy": 0.8, "balanced_accuracy": 0.7, "macro_f1": 0.6, "auc": 0.75, "average_precision": 0.5}
+    >>> expected = {"nodes": 20, "accuracy": 0.8, "balanced_accuracy": 0.7, "after": after}
+    >>> guessing = {"class": "a", "accuracy": 0.75, "balanced_accuracy": 0.5}
+    >>> other_scores({"expected": expected, "guessing": guessing})
+    'Balanced accuracy 70.0 % (guessing 50.0 %), macro-F1 60.0 %, AUC 0.750 (guessing 0.5), average precision 0.500 (guessing ...).'
+    """
+    key, _ = metric_of(report)
+    after, guess = report["expected"]["after"], report["guessing"]
+    other = "balanced_accuracy" if key == "accuracy" else "accuracy"
+    parts = [
+        f"{other.replace('_', ' ').capitalize()} {_percent(report['expected'][other])} % (guessing {_percent(guess[other])} %)",
+        f"macro-F1 {_percent(after['macro_f1'])} %",
+    ]
+    if "auc" in after:
+        parts.append(f"AUC {after['auc']:.3f} (guessing 0.5)")
+        parts.append(f"average precision {after['average_precision']:.3f} (guessing {1 - guess['accuracy']:.3f})")
+    return f"{', '.join(parts)}."
 
 
 def left_out(report: Mapping[str, Any]) -> str:
@@ -72,6 +127,8 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     names = ", ".join(entry["name"] for entry in chosen)
     lines = [
         summary["expectation"],
+        answers(summary),
+        other_scores(summary),
         f"Used: {names} ({members} runs)." if members > 1 else f"Used: {names}.",
         *(answer["text"] for answer in summary["verdicts"]),
         "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
@@ -95,7 +152,8 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
         for line in fit_lines(summary):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
-    first, used, *rest = fit_lines(summary)
+    first, *above = fit_lines(summary)[: 4 + len(summary["verdicts"])]
+    rest = fit_lines(summary)[4 + len(summary["verdicts"]) :]
     accounts = {"chosen": summary["expected"], **summary["baselines"]}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("calibration: before → after", no_wrap=False)
@@ -106,10 +164,10 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
         errors = (f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
         table.add_row(name, f"{_percent(after['accuracy'])} %", *errors, style="bold" if name == "chosen" else "")
     console.print(first, style="bold", markup=False, highlight=False)
-    for line in (used, *(answer["text"] for answer in summary["verdicts"])):
+    for line in above:
         console.print(line, markup=False, highlight=False)
     console.print(table)
-    for line in rest[len(summary["verdicts"]) + 1 + len(accounts) :]:
+    for line in rest[1 + len(accounts) :]:
         console.print(line, style="dim" if line == _LEGEND else "", markup=False, highlight=False)
 
 
@@ -127,7 +185,11 @@ def _abstention(summary: Mapping[str, Any]) -> str:
     ]
     if below:
         point = below[-1]
-        line += f"; at {point['threshold']:g}, {_percent(point['accuracy'])} % of held-out answers are right"
+        low, high = point["interval"]
+        line += (
+            f"; at {point['threshold']:g}, {_percent(point['accuracy'])} % of held-out answers are right ({point['right']} of "
+            f"{point['nodes']}, 95 % CI {_percent(low)} to {_percent(high)})"
+        )
     return line + "."
 
 
