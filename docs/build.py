@@ -34,6 +34,7 @@ MENU: dict[str, list[str]] = {
     "Guide": [
         "guide/own-graph",
         "guide/fit",
+        "guide/serve",
         "guide/own-loop",
         "guide/compare",
         "studies",

@@ -1,6 +1,7 @@
 """The command as a whole: help, version, exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from sharpen.cli import main
 from sharpen.cli.app import app
+from sharpen.cli.lazy import COMMANDS, load_command
 from sharpen.datasets import list_datasets
 
 
@@ -98,3 +100,35 @@ def test_the_module_runs_as_a_command() -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("sharpen: --splits is 'none'")
+
+
+def test_help_and_the_list_of_commands_import_nothing_heavy() -> None:
+    program = (
+        "import sys\nsys.argv = ['sharpen', '--help']\nfrom sharpen.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print([m for m in ('numpy', 'pandas', 'torch', 'pyarrow') if m in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    for name in COMMANDS:
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_the_list_says_of_a_command_is_what_the_command_says(name: str) -> None:
+    command = load_command(name)
+    assert command.help.split("\n\n")[0].replace("\n", " ") == COMMANDS[name].help
+
+
+@pytest.mark.parametrize("command", ["", "fit", "predict", "serve", "compare", "study run"])
+def test_what_is_there_or_not_names_no_type(command: str) -> None:
+    text = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"}).stdout
+    assert "--help" in text
+    assert "bool" not in text.lower().replace("boolean", "")
+
+
+def test_a_misspelled_command_is_answered_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "fti") == 2
+    assert "fit" in capsys.readouterr().err

@@ -163,6 +163,26 @@ def test_predict_writes_parquet_as_fit_does(
         run("predict", *files, "--parquet", "--out", "p.csv")
 
 
+def test_predict_prints_json_and_writes_nothing(
+    finished: tuple[Path, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = finished
+    files = (folder / "out" / "model.safetensors", folder / "nodes.csv", folder / "edges.csv")
+    monkeypatch.chdir(tmp_path)
+    result = run("predict", *files, "--json", "--abstain", "0.6", "--device", "cpu")
+    told = json.loads(result.stdout)
+    before = pd.read_csv(folder / "out" / "predictions.csv")
+    assert [one["id"] for one in told["predictions"]] == before["id"].tolist()
+    labels = [None if pd.isna(label) else label for label in before["label"]]
+    assert [one["label"] for one in told["predictions"]] == labels
+    assert [one["probability"] for one in told["predictions"]] == pytest.approx(before["probability"].tolist())
+    assert "source and target columns: source, target (guessed)" in told["notes"]
+    assert result.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="--json prints the predictions and writes no file"):
+        run("predict", *files, "--json", "--out", "p.csv")
+
+
 def test_predict_without_a_model_asks_for_it_in_its_own_words(finished: tuple[Path, Result], tmp_path: Path) -> None:
     folder, _ = finished
     with pytest.raises(InputError, match="is not a model that sharpen saved, or is damaged; give the model") as error:

@@ -1,34 +1,22 @@
 """The command line as a whole: its subcommands, its help, its exit codes."""
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
-from sharpen.cli.bench import bench
-from sharpen.cli.compare import compare
-from sharpen.cli.datasets import datasets
-from sharpen.cli.evaluate import evaluate
-from sharpen.cli.fit import fit
-from sharpen.cli.predict import predict
-from sharpen.cli.recipe import recipe
-from sharpen.cli.study import study
+from sharpen.cli.lazy import LazyGroup
 from sharpen.errors import InputError
 
-app = typer.Typer(name="sharpen", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
-app.command()(compare)
-app.command()(datasets)
-app.command()(fit)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(bench)
-app.add_typer(study, name="study")
-app.add_typer(recipe, name="recipe")
+app = typer.Typer(
+    name="sharpen", cls=LazyGroup, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
+)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # which takes a tenth of a second
+
         try:
             typer.echo(f"sharpen {version('graph-sharpen')}")
         except PackageNotFoundError:
@@ -39,7 +27,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def sharpen(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Label the unlabeled nodes of a graph, and say honestly how well.
@@ -52,6 +40,8 @@ def sharpen(
     sharpen predict sharpen-out/fit-nodes/model.safetensors nodes.csv edges.csv
 
     sharpen evaluate sharpen-out/fit-nodes/predictions.csv later.csv
+
+    sharpen serve sharpen-out/fit-nodes/model.safetensors nodes.csv edges.csv
 
     [bold]What sharpening does,[/bold] on a graph that comes along (a minute on
     two cores), and on a benchmark, over 30 random splits, on a GPU:
@@ -81,7 +71,7 @@ def sharpen(
     results go to standard output, all else to standard error.
 
     [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
-    cannot be used, and a line on standard error says what and how to mend it;
+    cannot be used, and standard error says what and how to fix it;
     130 interrupted by Ctrl-C, and nothing half-written is left.
 
     [bold]More:[/bold] sharpen COMMAND --help, and for the Tab key

@@ -1,15 +1,18 @@
 """``sharpen evaluate``: predictions against labels that arrived later."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
 import typer
 
 from sharpen.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def evaluate(
@@ -27,6 +30,8 @@ def evaluate(
 
     Only nodes count whose label was not given to the fit. A blank prediction counts as not answered.
     """
+    import pandas as pd
+
     from sharpen.files import Columns, comparable_ids, label_column, read_nodes_and_edges, read_predictions
 
     frame = read_predictions(predictions)
@@ -61,11 +66,14 @@ def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool
         truth: Labels by id; None where unknown.
         everything: Whether to count nodes whose label was given to the fit.
 
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"id": ["a", "b", "c"], "label": ["x", "y", None], "probability": [0.9, 0.6, 0.4], "labeled": False})
     >>> scores = score_predictions(frame, pd.Series({"a": "x", "b": "x", "c": "x", "d": "x"}))
     >>> scores["nodes"], scores["answered"], scores["accuracy"]
     (3, 0.6666666666666666, 0.5)
     """
+    import numpy as np
+
     from sharpen.evaluation.calibration import brier, calibration_gap, log_loss, reliability_of_confidence
     from sharpen.evaluation.classes import balanced_accuracy, macro_f1
 

@@ -1,7 +1,8 @@
 """``sharpen predict``: label the same, a grown, or another graph with a saved model."""
 
+import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -40,56 +41,45 @@ def predict(
         Path | None, typer.Option(help="Where to write: .csv or .parquet.", show_default="predictions.csv")
     ] = None,
     device: Device = "auto",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print predictions and notes as JSON, and write no file.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but mistakes.")] = False,
 ) -> None:
     """Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns."""
-    from sharpen.estimator import NodeClassifier
-    from sharpen.files import FeatureEncoder, to_graph, write_predictions
-    from sharpen.files.labels import UNKNOWN
-    from sharpen.fitting.predictions import prediction_frame
+    from sharpen.files import write_predictions
+    from sharpen.prediction import Predictor
     from sharpen.training.device import resolve_device
 
     def tell(text: str) -> None:
-        if not quiet:
+        if not (quiet or as_json):
             typer.echo(text, err=True)
 
     resolve_device(device)
-    out = _output(out, parquet)
+    if as_json and (out is not None or parquet):
+        raise InputError("--json prints the predictions and writes no file; leave --out and --parquet out")
+    place = None if as_json else _output(out, parquet)
     check_abstain(abstain)
-    classifier = NodeClassifier.load(model, device=device)
-    if "encoder" not in classifier.extra_:
-        raise InputError(
-            f"{model}: does not know how to make features from tables; give a model that sharpen fit has saved"
-        )
-    encoder = FeatureEncoder.from_json(classifier.extra_["encoder"])
+    predictor = Predictor.load(model, device)
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
-    classes = [str(name) for name in classifier.classes_]
-    words = () if any(name.lower() in UNKNOWN for name in classes) else None  # such a word was made a class by the fit
-    more = {"strict": strict, "unknown_labels": words}
-    tables = _read(nodes, edges, named, _saved_columns(model, classifier.extra_), encoder, more)
-    _check_edges(model, classifier.extra_, tables)
+    tables = predictor.read(nodes, edges, named, strict=strict)
     notes: list[str] = []
-    x = encoder.transform(tables, notes)
-    graph = to_graph(tables, x, classes, unit=encoder.unit, notes=notes)
-    if graph.edge_weight is not None and encoder.unit is not None:
-        notes.append(f"edge weights are divided by {encoder.unit:g}, their mean when the model was fitted")
+    frame = predictor.predict(tables, notes, abstain=abstain, every_class=every_class)
+    if place is None:
+        predictions = json.loads(frame.to_json(orient="records", double_precision=15))
+        told = {"predictions": predictions, "notes": [*tables.guesses, *notes]}
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
     for line in [*tables.guesses, *notes]:
         tell(line)
-    labeled = graph.y.numpy() >= 0
-    known = [None if c < 0 else classifier.classes_[c] for c in graph.y.tolist()] if labeled.any() else None
-    if classifier.lacks_labels(graph, known):
-        tell(
-            "no label of this graph is known: what would be spread is left out, and the rest of the model decides; "
-            "to use labels, give them in a column"
-        )
-    probabilities = classifier.predict_proba(graph, known)
-    frame = prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class)
-    write_predictions(out, frame)
-    answered, count = int(frame["label"].notna().sum()), graph.num_nodes
+    write_predictions(place, frame)
+    answered, count = int(frame["label"].notna().sum()), len(frame)
     if abstain is None:
-        tell(f"{count} nodes are labeled in {out}")
+        tell(f"{count} nodes are labeled in {place}")
     else:
-        tell(f"{answered} of {count} nodes are labeled in {out}; {count - answered} are left blank, below {abstain:g}")
+        tell(
+            f"{answered} of {count} nodes are labeled in {place}; {count - answered} are left blank, below {abstain:g}"
+        )
 
 
 def _output(out: Path | None, parquet: bool) -> Path:
@@ -100,44 +90,3 @@ def _output(out: Path | None, parquet: bool) -> Path:
     elif parquet and out.suffix.lower() != ".parquet":
         raise InputError(f"--parquet is given, but --out is {out}; leave --parquet out, or end the name in .parquet")
     return check_output(out)
-
-
-def _saved_columns(model: Path, extra: dict[str, Any]) -> dict[str, str | None]:
-    """What the columns were called when the model was fitted."""
-    saved = extra.get("columns")
-    if not isinstance(saved, dict) or not all(value is None or isinstance(value, str) for value in saved.values()):
-        raise InputError(f"{model}: does not say which columns it was fitted on; it is damaged, so fit again")
-    return saved
-
-
-def _check_edges(model: Path, extra: dict[str, Any], tables: Any) -> None:
-    """Refuses to do without edges what was learnt with them, unless that is said."""
-    count = extra.get("edges")
-    if type(count) is not int or count < 0:
-        raise InputError(f"{model}: does not say how many edges it was fitted with; it is damaged, so fit again")
-    if count and not tables.edges_given:
-        raise InputError(
-            f"{model}: was fitted with {count} edge{'s' * (count != 1)}, but none are given; give the edges file after "
-            f"{tables.name}, one with a header only if there are none"
-        )
-
-
-def _read(
-    nodes: Path,
-    edges: Path | None,
-    named: dict[str, str | None],
-    saved: dict[str, str | None],
-    encoder: Any,
-    more: dict[str, Any],
-) -> Any:
-    """The tables, with columns named now, or as when the model was fitted; a graph to predict need not have labels."""
-    from sharpen.files import Columns, read_nodes_and_edges
-
-    columns: dict[str, Any] = {key: value or saved.get(key) for key, value in named.items()}
-    columns |= {"decimal_commas": encoder.decimal_commas, "weight_comma": encoder.weight_comma, **more}
-    if named["label"] is None and columns["label"] is not None:
-        try:
-            return read_nodes_and_edges(nodes, edges, Columns(**columns))
-        except InputError:  # most likely there is no such column; anything else is said again below
-            columns["label"] = ""  # none, and none guessed: a feature column must not be taken for it
-    return read_nodes_and_edges(nodes, edges, Columns(**columns))

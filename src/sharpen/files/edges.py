@@ -34,9 +34,7 @@ def read_edges(
     (array([[0, 1],
            [1, 1]]), None, False)
     """
-    source, target, guessed = choose_ends(
-        table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys)
-    )
+    source, target, guessed = edge_ends(table, columns, keys)
     if guessed:
         guesses.append(f"source and target columns: {source}, {target} (guessed)")
     ends, kept = _without_strays(table, (source, target), nodes, keys, columns.strict, guesses)
@@ -60,6 +58,19 @@ def read_edges(
         )
         guesses.append(f"{what} not used; --weight {shlex.quote(unused[0])} would make it the weights")
     return ends[:, kept], None if weight is None else weight[kept], comma
+
+
+def edge_ends(table: Table, columns: Columns, keys: pa.Array) -> tuple[str, str, bool]:
+    """The columns of the two ends of an edge, and whether they were guessed.
+
+    Args:
+        table, columns, keys: As for :func:`read_edges`.
+
+    >>> from sharpen.files.table import by_row
+    >>> edge_ends(Table("edges.csv", pa.table({"one": ["a"], "other": ["b"]}), by_row), Columns(), pa.array(["a", "b"]))
+    ('one', 'other', True)
+    """
+    return choose_ends(table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys))
 
 
 def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -122,6 +122,26 @@ def read_nodes_and_edges(
         with Problems() as problems:
             return read_nodes_and_edges(nodes, edges, columns, problems, known_ids=known_ids)
     columns = columns or Columns()
+    files = read_tables(nodes, edges, columns, problems)
+    tables = assembled(files.nodes, files.edges, columns, problems, whole=files.whole, known_ids=known_ids)
+    return replace(tables, fingerprint=files.fingerprint, edges_given=files.whole is not None or edges is not None)
+
+
+class Files(NamedTuple):
+    """What two files hold, before columns are given a meaning: see :func:`read_tables`."""
+
+    nodes: Table
+    edges: Table | None
+    whole: GraphFile | None
+    fingerprint: str
+
+
+def read_tables(nodes: Path | str, edges: Path | str | None, columns: Columns, problems: Problems) -> Files:
+    """The tables of nodes (each row once) and of edges, or the file that holds both.
+
+    Args:
+        nodes, edges, columns, problems: As for :func:`read_nodes_and_edges`.
+    """
     content = read_file(nodes)
     digest = hashlib.sha256(content.data)
     whole = _GRAPHS[content.kind](content) if content.kind in _GRAPHS else None
@@ -137,8 +157,7 @@ def read_nodes_and_edges(
                 edge_table = _edge_table(read_file(edges), table, columns, digest)
     elif edges is not None:
         raise InputError(f"{table.name} holds its own edges, so {edges} is not needed; leave one of the two out")
-    tables = assembled(table, edge_table, columns, problems, whole=whole, known_ids=known_ids)
-    return replace(tables, fingerprint=digest.hexdigest(), edges_given=whole is not None or edges is not None)
+    return Files(table, edge_table, whole, digest.hexdigest())
 
 
 def assembled(

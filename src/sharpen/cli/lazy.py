@@ -1,0 +1,114 @@
+"""Subcommands that are imported when they are called: help and the Tab key do not wait for NumPy and pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class Place(NamedTuple):
+    """Where a subcommand is, and what its help begins with."""
+
+    module: str
+    name: str
+    help: str
+
+
+COMMANDS = {
+    "fit": Place("fit", "fit", "Label the unlabeled nodes of a graph of your own."),
+    "predict": Place(
+        "predict",
+        "predict",
+        "Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns.",
+    ),
+    "evaluate": Place("evaluate", "evaluate", "Score predictions against labels that arrive later."),
+    "serve": Place("serve", "serve", "Answer predictions over HTTP with a model that `sharpen fit` saved."),
+    "compare": Place("compare", "compare", "Compare sharpened with plain training on the same splits and seeds."),
+    "study": Place("study", "study", "The paper's tables and figures, and your own studies: runs that resume."),
+    "recipe": Place(
+        "recipe", "recipe", "Large graphs: settings by name; those in clusters are resumable, for torchrun too."
+    ),
+    "datasets": Place("datasets", "datasets", "What can be loaded, and from where."),
+    "bench": Place(
+        "bench",
+        "bench",
+        "Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch.",
+    ),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose subcommands are listed without being imported."""
+
+    listing = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # Stand-ins with a name and a help text; among them the nearest to a misspelled one is looked for.
+        self.commands = {
+            name: TyperCommand(name=name, help=place.help, rich_markup_mode="rich") for name, place in COMMANDS.items()
+        }
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        return self.commands[cmd_name] if self.listing else load_command(cmd_name)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.listing = False
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        self.listing = True
+        try:
+            return list(super().shell_complete(ctx, incomplete))
+        finally:
+            self.listing = False
+
+
+def load_command(name: str) -> Any:
+    """The subcommand of a name, imported.
+
+    >>> load_command("predict").name
+    'predict'
+    """
+    place = COMMANDS[name]
+    found = getattr(import_module(f"sharpen.cli.{place.module}"), place.name)
+    if not isinstance(found, typer.Typer):
+        function, found = (
+            found,
+            typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich", add_completion=False),
+        )
+        found.command(name)(function)
+    else:
+        found._add_completion = False
+    command = typer.main.get_command(found)
+    command.name = name
+    for each in (command, *getattr(command, "commands", {}).values()):
+        each.get_params = _plain(each.get_params)
+    return command
+
+
+def _plain(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
+    return lambda ctx: _without_type(get_params(ctx))
+
+
+def _without_type(params: list[Any]) -> list[Any]:
+    """Options that are there or not take no value, so their help names no type of one."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
