@@ -198,6 +198,7 @@ def fit(
             },
             "columns": [*tables.guesses, *encoder.describe()],
             "abstain": _abstention(abstain, frame),
+            "predictions": name,
             "total_seconds": round(time.perf_counter() - start, 2),
             "command": shlex.join(["sharpen", *sys.argv[1:]]),
         }

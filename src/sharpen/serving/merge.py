@@ -114,7 +114,9 @@ def _columns(records: Sequence[Record], names: Sequence[str], like: pa.Schema | 
     columns = {}
     for name in every:
         place, cells = _cell(name), [record.get(name) for record in records]
-        wrong = next((row for row, cell in enumerate(cells) if isinstance(cell, float) and not math.isfinite(cell)), None)
+        wrong = next(
+            (row for row, cell in enumerate(cells) if isinstance(cell, float) and not math.isfinite(cell)), None
+        )
         if wrong is not None:
             raise InputError(f"{place(wrong)} is {cells[wrong]}; write null where a value is missing")
         kind = None if like is None else like.field(name).type

@@ -67,11 +67,17 @@ def _bins(name: str, color: str, table: Reliability, **options: Any) -> dict[str
     )
 
 
-def coverage_chart(curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]], note: str = "") -> dict[str, Any]:
+def coverage_chart(
+    curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]],
+    note: str = "",
+    intervals: dict[str, tuple[np.ndarray, np.ndarray, list[str]]] | None = None,
+) -> dict[str, Any]:
     """What abstaining buys: accuracy among the answered, as fewer and fewer are.
 
     Args:
         curves: By name: a colour, thresholds, the share answered at each, the accuracy among those.
+        note: Below the chart.
+        intervals: By name, for curves of a few points: the ends of the interval of each accuracy, and what it rests on.
 
     >>> threshold, share, right = np.array([0.0, 0.9]), np.array([1.0, 0.5]), np.array([0.8, 0.9])
     >>> coverage_chart({"λ = 0.5": ("blue", threshold, share, right)})["series"][0]["y"]
@@ -82,17 +88,29 @@ def coverage_chart(curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarr
         known = np.isfinite(right)
         options: dict[str, Any] = {"dash": True} if color == "grey" else {}
         notes = [f"answering from {level:.2f} on" for level in threshold[known]]
+        if intervals and name in intervals:
+            low, high, rests_on = intervals[name]
+            options |= {"low": 100 * low[known], "high": 100 * high[known]}
+            notes = [f"{one}; {other}" for one, other in zip(notes, np.array(rests_on)[known], strict=True)]
         points = len(threshold) < 20
         found.append(series(name, color, 100 * share[known], 100 * right[known], points=points, notes=notes, **options))
     return lines(
         "",
         axis("answered, % of nodes", name="answered", decimals=1, max=100.0, unit="%"),
-        axis("right among the answered, %", decimals=1, most=100),
+        # From half of what is right in all, or from 0: a few points less must not look like a fall.
+        axis("right among the answered, %", decimals=1, min=_floor(curves), max=100.0),
         found,
         hover="point",
         note=note,
         summary="Answering only where the model is sure.",
     )
+
+
+def _floor(curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> float:
+    least = min(
+        (float(100 * np.nanmin(right)) for _, _, _, right in curves.values() if np.isfinite(right).any()), default=0.0
+    )
+    return 50.0 if least > 70 else 0.0
 
 
 def coverage_of(confidence: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

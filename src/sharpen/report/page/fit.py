@@ -9,11 +9,11 @@ import numpy as np
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
-from sharpen.report.fit import judged_labels, left_out
-from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
+from sharpen.report.fit import judged_labels, left_out, metric_of
+from sharpen.report.page.charts import axis, choice, described, facts, lines, matrix, rounded, section, series, words
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
-from sharpen.report.page.document import Page
+from sharpen.report.page.document import Page, shortened
 from sharpen.report.page.nodes import nodes_section
 
 _MODELS = {"gcn": ("GCN", "blue"), "sage": ("GraphSAGE", "vermilion"), "gat": ("GAT", "green"), "mlp": ("MLP", "grey")}
@@ -43,85 +43,226 @@ def fit_page(
 
     >>> scores = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"), 0.75)
     >>> bins = {"nodes": [0, 4], "confidence": [None, 0.8], "accuracy": [None, 0.75]}
-    >>> expected = {"nodes": 4, "accuracy_interval": [0.3, 0.95], "before": scores, "after": scores}
+    >>> expected = {"nodes": 4, "accuracy": 0.75, "accuracy_interval": [0.3, 0.95], "before": scores, "after": scores}
+    >>> expected |= {"balanced_accuracy": 0.75, "balanced_accuracy_interval": [0.3, 0.95]}
     >>> expected |= {"confusion": [[2, 0], [1, 1]], "reliability": {"before": bins, "after": bins}}
     >>> best = {"name": "plain GCN", "model": "gcn", "lam": 0.0, "balance": 0.0, "score": 0.75, "members": 5, "diverged": 0}
     >>> size = {"nodes": 3, "edges": 2, "features": 3, "labeled": 2, "fingerprint": "f0"}
     >>> summary = {"expected": expected, "chosen": [best], "candidates": [best], "verdicts": [], "notes": [], "abstain": None}
-    >>> summary |= {"coverage": [{"threshold": 0.0, "coverage": 1.0, "accuracy": 0.75}], "graph": size, "labels": {"a": 1, "b": 1}}
+    >>> point = {"threshold": 0.0, "coverage": 1.0, "accuracy": 0.75, "nodes": 4, "right": 3, "interval": [0.3, 0.95]}
+    >>> summary |= {"coverage": [point], "surest": {"threshold": 0.9, "labels": 0, "right": 0, "interval": None}}
+    >>> summary |= {"graph": size, "labels": {"a": 1, "b": 1}, "predicted": {"a": 1, "b": 0}}
+    >>> summary |= {"guessing": {"class": "a", "accuracy": 0.5, "balanced_accuracy": 0.5, "log_loss": 0.7, "better": False}}
     >>> summary |= {"unchecked": {}, "columns": [], "metric": "accuracy", "settings": {"q": 2.0}, "seed": 0, "rounds": 1, "runs": 5}
     >>> summary |= {"seconds": 1.0, "total_seconds": 1.0, "command": "sharpen fit nodes.csv"}
     >>> graph = Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1], class_names=["a", "b"])
     >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     >>> fit_page(summary, graph, ["x", "y", "z"], p, name="nodes.csv", curves={}, versions={}).headline
-    'About 75 % of the predictions for nodes like the labeled ones should be right (95 % CI 30.0 to 95.0 %, from 4 ...'
+    'About 75 % of the predictions for nodes like the labeled ones should be right, between 30 and 95 %; always answering a ...'
     """
-    best = summary["chosen"][0]
-    held_out = "Labels that had no part in the predictions: not in training, nor in any choice."
-    sections = [part for part in (_helped(summary), _against_lam(summary), _training(summary, curves)) if part]
-    expected = summary["expected"]
-    before, after = (_table(expected["reliability"][when]) for when in ("before", "after"))
-    coverage = [point for point in summary["coverage"] if point["accuracy"] is not None]
-    threshold, share, right = (np.array([p[key] for p in coverage]) for key in ("threshold", "coverage", "accuracy"))
-    sections += [
-        section("Is confidence what it says?", reliability_chart("", before, after), text=held_out, half=True),
-        section(
-            "What abstaining buys",
-            coverage_chart(
-                {"held-out labels": ("blue", threshold, share, right)}, "A point per threshold on the probability."
-            ),
-            text=_abstention(summary),
-            half=True,
-        ),
-        section(
-            "What is taken for what",
-            matrix("", list(graph.class_names), np.array(expected["confusion"])),
-            text=f"{held_out} In % of each true class.",
-            half=True,
-        ),
-        section(
-            "What was tried",
-            _candidates(summary),
-            text="Alone, and beside labels that spread over the graph. The best of the first round are run again on more folds "
-            "while there is time, and of those the best is used.",
-            half=True,
-        ),
-        nodes_section(
-            graph,
-            ids,
-            probabilities,
-            given=graph.y.numpy(),
-            text=f"Calibrated probabilities of {best['name']}"
-            + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
-            + "; of nodes whose label was given, they say how well it fits in.",
-        ),
-        section("How this was made", facts(_facts(summary, versions))),
-    ]
-    low, high = expected["accuracy_interval"]
     return Page(
         kind=f"sharpen fit · {name}",
-        headline=f"About {100 * expected['after']['accuracy']:.0f} % of the predictions for nodes like the labeled ones should be "
-        f"right (95 % CI {100 * low:.1f} to {100 * high:.1f} %, from {judged_labels(summary)} that had no part in "
-        f"them{left_out(summary)}).",
-        below=[*(answer["text"] for answer in summary["verdicts"]), *(f"Note: {note}." for note in summary["notes"])],
+        headline=_headline(summary),
+        below=[f"Note: {note}." for note in summary["notes"]],
         tiles=_tiles(summary),
-        sections=sections,
+        sections=[
+            _beside_guessing(summary),
+            _mistakes(summary, graph),
+            *_predicted(summary, graph, ids, probabilities),
+            *_confidence(summary),
+            *_what_helped(summary),
+            _made(summary, curves, versions),
+        ],
         command=str(summary["command"]),
     )
 
 
+def _headline(summary: Mapping[str, Any]) -> str:
+    """How good, beside guessing."""
+    key, name = metric_of(summary)
+    expected, guess = summary["expected"], summary["guessing"]
+    low, high = (f"{100 * end:.0f}" for end in expected[f"{key}_interval"])
+    if key == "accuracy":
+        found = f"About {100 * expected[key]:.0f} % of the predictions for nodes like the labeled ones should be right"
+    else:
+        found = f"The {name} on nodes like the labeled ones should be about {100 * expected[key]:.0f} %"
+    beside = f"always answering {shortened(guess['class'])} would have {100 * guess[key]:.0f} %"
+    verdict = "" if guess["better"] else ", and the difference is not clear"
+    return f"{found}, between {low} and {high} %; {beside}{verdict}."
+
+
 def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    expected, size = summary["expected"]["after"], summary["graph"]
-    given, few = sum(count > 0 for count in summary["labels"].values()), len(summary["unchecked"])
-    counted = f"{given - few} of {given} classes, which count" if few else "every class counts"
-    return [
+    expected, guess, size = summary["expected"], summary["guessing"], summary["graph"]
+    tiles = [
         (f"{100 * expected['accuracy']:.1f} %", "expected accuracy"),
-        (f"{100 * expected['balanced_accuracy']:.1f} %", f"balanced: {counted} the same"),
-        (f"{expected['ece']:.3f}", "calibration error"),
-        (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"),
-        (str(summary["runs"]), f"training runs, {summary['seconds']:.0f} s"),
-        (str(summary["chosen"][0]["name"]), "chosen by held-out labels"),
+        (f"{100 * guess['accuracy']:.1f} %", "by always answering the commonest class"),
+        (
+            f"{100 * expected['balanced_accuracy']:.1f} %",
+            f"balanced accuracy; guessing {100 * guess['balanced_accuracy']:.0f} %",
+        ),
     ]
+    if "auc" in expected["after"]:
+        tiles.append((f"{expected['after']['auc']:.3f}", "AUC; guessing 0.5"))
+    tiles.append((f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"))
+    tiles.append((f"{expected['after']['ece']:.3f}", "calibration error"))
+    return tiles
+
+
+def _beside_guessing(summary: Mapping[str, Any]) -> dict[str, Any]:
+    expected, guess = summary["expected"], summary["guessing"]
+    after = expected["after"]
+    rows: list[tuple[str, str, str]] = []
+    for key, title in (("accuracy", "accuracy"), ("balanced_accuracy", "balanced accuracy")):
+        low, high = expected[f"{key}_interval"]
+        own = f"{100 * expected[key]:.1f} %, 95 % CI {100 * low:.1f} to {100 * high:.1f}"
+        rows.append((title, own, f"{100 * guess[key]:.1f} %"))
+    rows.append(("macro-F1", f"{100 * after['macro_f1']:.1f} %", ""))
+    if "auc" in after:
+        rows.append(("AUC", f"{after['auc']:.3f}", "0.500"))
+        rows.append(("average precision", f"{after['average_precision']:.3f}", f"{1 - guess['accuracy']:.3f}"))
+    rows.append(("log-loss, smaller is better", f"{after['log_loss']:.3f}", f"{guess['log_loss']:.3f}"))
+    text = (
+        f"From {judged_labels(summary)} that had no part in the predictions: not in training, nor in any choice"
+        f"{left_out(summary)}. Guessing is always answering {shortened(guess['class'])}, and for log-loss saying the shares of the "
+        "classes."
+    )
+    names = ("score", "this fit", "guessing")
+    columns = [{"name": n, "kind": "text", "values": [row[i] for row in rows]} for i, n in enumerate(names)]
+    chart = {"kind": "table", "title": "", "columns": columns, "plain": True, "wide": True}
+    return section("How good is it beside guessing?", chart, text=text, half=True)
+
+
+def _mistakes(summary: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
+    chart = matrix("", list(graph.class_names), np.array(summary["expected"]["confusion"]))
+    return section("What is taken for what", chart, text="The same labels, in % of each true class.", half=True)
+
+
+def _predicted(
+    summary: Mapping[str, Any], graph: Graph, ids: Sequence[str] | np.ndarray, probabilities: np.ndarray
+) -> list[dict[str, Any]]:
+    counts = summary["predicted"]
+    total = max(1, sum(counts.values()))
+    names = sorted(counts, key=lambda name: -counts[name])
+    chart = {
+        "kind": "table",
+        "title": "",
+        "columns": [
+            {"name": "class", "kind": "text", "values": [shortened(name) for name in names]},
+            {"name": "predicted", "kind": "number", "values": [counts[name] for name in names], "decimals": 0},
+            {
+                "name": "in %",
+                "kind": "number",
+                "values": rounded(100 * counts[n] / total for n in names),
+                "decimals": 1,
+            },
+            {"name": "labels given", "kind": "number", "values": [summary["labels"][n] for n in names], "decimals": 0},
+        ],
+        "sort": 1,
+        "down": True,
+        "rows": 12,
+        "plain": len(names) <= 12,
+        "things": "classes",
+        "search": "Search classes",
+        "wide": True,
+    }
+    best = summary["chosen"][0]
+    nodes = nodes_section(
+        graph,
+        ids,
+        probabilities,
+        given=graph.y.numpy(),
+        text=f"The most uncertain first. Calibrated probabilities of {best['name']}"
+        + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
+        + "; of nodes whose label was given, they say how well it fits in.",
+    )
+    return [
+        section("What was predicted", chart, text=_abstention(summary), half=False)
+        | {"file": summary.get("predictions", "predictions.csv")},
+        nodes,
+    ]
+
+
+def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    expected = summary["expected"]
+    before, after = (_table(expected["reliability"][when]) for when in ("before", "after"))
+    points = [point for point in summary["coverage"] if point["accuracy"] is not None]
+    threshold, share, right = (np.array([p[key] for p in points]) for key in ("threshold", "coverage", "accuracy"))
+    low, high = (np.array([p["interval"][end] for p in points]) for end in (0, 1))
+    notes = [f"{p['right']} of {p['nodes']} held-out labels" for p in points]
+    surest = summary["surest"]
+    known = f"{surest['right']} of {surest['labels']} held-out labels answered as surely are right"
+    if surest["interval"] is not None:
+        known += ", 95 % CI {:.0f} to {:.0f} %".format(*(100 * end for end in surest["interval"]))
+    return [
+        section(
+            "Can the confidence be believed?",
+            reliability_chart("", before, after),
+            text="Held-out labels again: what share is right among answers of a certain confidence.",
+            half=True,
+        ),
+        section(
+            "What abstaining buys",
+            coverage_chart(
+                {"held-out labels": ("blue", threshold, share, right)},
+                "A point per threshold on the probability, with its 95 % interval.",
+                intervals={"held-out labels": (low, high, notes)},
+            ),
+            text=f"How often answers are right if only sure ones are given. Of the surest 5 %, with a probability of "
+            f"{surest['threshold']:.2f} or more: {known}.",
+            half=True,
+        ),
+    ]
+
+
+def _what_helped(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The verdicts, the rows that they compare, and the same group by group."""
+    if not summary["verdicts"]:
+        return []
+    rows = {"chosen": summary["expected"], **summary["baselines"]}
+    after = [account["after"] for account in rows.values()]
+
+    def numbers(name: str, key: str, factor: float, decimals: int) -> dict[str, Any]:
+        return {"name": name, "kind": "number", "values": rounded(factor * a[key] for a in after), "decimals": decimals}
+
+    table = {
+        "kind": "table",
+        "title": "",
+        "columns": [
+            {"name": "best of the candidates", "kind": "text", "values": list(rows)},
+            numbers("log-loss", "log_loss", 1, 3),
+            numbers("accuracy, %", "accuracy", 100, 1),
+            numbers("Brier", "brier", 1, 3),
+            numbers("ECE", "ece", 1, 3),
+        ],
+        "plain": True,
+        "wide": True,
+    }
+    text = (
+        "Each row was chosen, pooled and calibrated without the labels that score it; the sentences compare these rows."
+    )
+    found = [section("What helped", words([v["text"] for v in summary["verdicts"]]), table, text=text, half=True)]
+    return found + [part for part in (_helped(summary),) if part]
+
+
+def _made(
+    summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]], versions: Mapping[str, str]
+) -> dict[str, Any]:
+    """How it was trained, for those who ask."""
+    members = sum(entry["members"] for entry in summary["chosen"])
+    used = ", ".join(entry["name"] for entry in summary["chosen"])
+    views = {
+        "settings and data": [facts(_facts(summary, versions))],
+        "what was tried": [_candidates(summary)],
+        "score against λ": [_against_lam(summary)],
+    }
+    training = _training(summary, curves)
+    if training is not None:
+        views["training"] = training
+    text = (
+        f"Used: {used}, {members} run{'s' * (members != 1)}. {summary['runs']} runs were trained in {summary['seconds']:.0f} s; "
+        "each candidate was judged alone and beside labels that spread over the graph, the best of the first round on more folds."
+    )
+    return choice("How it was trained", views, text=text) | {"folded": True}
 
 
 def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -150,10 +291,10 @@ def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of held-out score", "wide": True}
     text = (
-        "What the best model with it adds to the best without, both chosen on other labels. A dot is one group of labels; the "
-        "diamond and its 95 % interval are over all."
+        "What the best with it add to the best without, in points of held-out accuracy. A dot is one group of labels; the diamond "
+        "and its 95 % interval are over all."
     )
-    return section("What helped", chart, text=text, half=True)
+    return section("How surely: group by group", chart, text=text, half=True)
 
 
 def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,7 +311,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
         curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))
     chosen = summary["chosen"][0]["lam"]
-    chart = lines(
+    return lines(
         "",
         axis("λ, the weight of sharpening", name="λ =", decimals=2),
         axis("held-out score, %", decimals=1, most=100),
@@ -180,10 +321,9 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         "λ = 0 is plain training.",
         summary=f"The chosen λ is {chosen:g}.",
     )
-    return section("Score against λ", chart, half=True)
 
 
-def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]) -> dict[str, Any] | None:
+def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]) -> list[dict[str, Any]] | None:
     chosen, plain = curves.get("chosen", []), curves.get("plain", [])
     if not chosen:
         return None
@@ -204,7 +344,7 @@ def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]
         text += (
             " Sharpening makes predictions of unlabeled nodes surer (H_U falls) and keeps labeled ones in check (H_L)."
         )
-    return section("Training", *charts, text=text)
+    return [words([text]), *charts]
 
 
 def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,10 +369,10 @@ def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _abstention(summary: Mapping[str, Any]) -> str:
-    text = "How often answers are right if only those nodes are answered of which the model is sure."
+    text = "Unlabeled nodes, by the class that they were given."
     if summary["abstain"] is not None:
         threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
-        text += f" Here, below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
+        text += f" Below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
     return text
 
 

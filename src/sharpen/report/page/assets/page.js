@@ -52,15 +52,28 @@ function showCharts(place, charts) {
 
 function showSection(main, spec) {
   const id = `section-${main.childElementCount}`;
-  const section = el("section", { "aria-labelledby": id, class: spec.half ? "half" : null }, el("h2", { id }, spec.title));
+  const section = el("section", { "aria-labelledby": id, class: spec.half ? "half" : null });
+  main.append(section);
+  if (!spec.folded) {
+    section.append(el("h2", { id }, spec.title));
+    fillSection(section, spec);
+    return;
+  }
+  // Drawn when it is first opened: a chart has no width before.
+  const details = el("details", { class: "fold" }, el("summary", {}, el("h2", { id }, spec.title)));
+  section.append(details);
+  details.addEventListener("toggle", () => fillSection(details, spec), { once: true });
+}
+
+function fillSection(section, spec) {
   if (spec.text) section.append(el("p", { class: "lead" }, spec.text));
+  if (spec.file) section.append(el("p", { class: "lead" }, "All of them: ", el("a", { href: spec.file, download: "" }, spec.file), ", beside this page."));
   const place = el("div", { class: "charts" });
   const first = spec.view ?? 0;
   if (spec.views.length > 1) {
     section.append(choices(spec.title, spec.views.map((view) => view.name), (chosen) => showCharts(place, spec.views[chosen].charts), first));
   }
   section.append(place);
-  main.append(section);
   showCharts(place, spec.views[first].charts);
 }
 
