@@ -72,3 +72,80 @@ def test_more_minutes_mean_more_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_time_at_all_is_refused(budget: float, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="budget is"):
         search(Slow(1, monkeypatch), two_camps(), [Candidate("gcn")], budget=budget)
+
+
+class Compiling(Slow):
+    """One whose first run of a model takes long, and the next ones do not."""
+
+    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+        if not self.calls:
+            self.now += 15
+        return super().train(graph, jobs)
+
+
+def test_what_compiling_takes_is_not_the_price_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    backbone = Compiling(0.05, monkeypatch)
+    found = search(backbone, two_camps(), list_candidates(), budget=0.6)
+    assert len({m.candidate for m in found.members}) == 36
+    assert backbone.now <= 36
+
+
+class Busy(Slow):
+    """A machine that others begin to use: after a while everything takes four times as long."""
+
+    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+        if self.now > 30:
+            self.seconds = 2.0
+        return super().train(graph, jobs)
+
+
+def test_the_budget_is_kept_where_the_machine_becomes_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    backbone = Busy(0.5, monkeypatch)
+    search(backbone, two_camps(), list_candidates(), budget=2)
+    assert backbone.now <= 1.5 * 120
+
+
+def test_time_that_is_left_is_used_for_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first runs are slow, so that the forecast is dark; then everything is fast."""
+
+    class Waking(Slow):
+        def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+            self.seconds = 3.0 if self.now < 40 else 0.05
+            return super().train(graph, jobs)
+
+    backbone = Waking(3.0, monkeypatch)
+    found = search(backbone, two_camps(), list_candidates(), budget=2)
+    assert len({m.candidate for m in found.members}) == 36
+    assert not any("candidates" in note for note in found.notes)
+
+
+class Interrupted(Slow):
+    """One that is interrupted after so many calls."""
+
+    def __init__(self, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(1.0, monkeypatch)
+        self.after = after
+
+    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+        if len(self.calls) >= self.after:
+            self.now += 40
+            raise KeyboardInterrupt
+        return super().train(graph, jobs)
+
+
+def test_an_interrupted_search_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    found = search(Interrupted(2, monkeypatch), two_camps(), list_candidates(), budget=2, tell=said.append)
+    assert len(found.members) > 1
+    assert (
+        found.notes[0]
+        == f"stopped after {int(found.seconds) // 60}:{int(found.seconds) % 60:02d} by Ctrl-C; the best so far is used"
+    )
+    assert "candidates" in found.notes[1]
+    assert said[-1].startswith("Stopping: the best so far is used")
+    assert any("best so far: " in line for line in said)
+
+
+def test_one_that_has_found_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        search(Interrupted(0, monkeypatch), two_camps(), list_candidates(), budget=2)

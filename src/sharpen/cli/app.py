@@ -72,7 +72,8 @@ def sharpen(
 
     [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
     cannot be used, and standard error says what and how to fix it;
-    130 interrupted by Ctrl-C, and nothing half-written is left.
+    130 interrupted by Ctrl-C, and nothing half-written is left; `fit` stops searching
+    and keeps the best so far, and ends with 130 if there is none yet.
 
     [bold]More:[/bold] sharpen COMMAND --help, and for the Tab key
     sharpen --install-completion.

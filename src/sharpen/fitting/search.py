@@ -96,15 +96,52 @@ def search(
         tell: Is given a line now and then.
     """
     check_budget(budget)
-    clock, y = _Clock(budget), graph.y.numpy()
-    members: list[Member] = []
-    notes: list[str] = []
-    first = draw_round(y, 0, seed)
+    going = _Going(backbone, graph, budget, metric, seed, tell)
+    try:
+        _first_round(going, candidates)
+        _more_rounds(going)
+        _first_round(going, candidates)  # what there was no room for, if the forecast was too dark
+    except KeyboardInterrupt:
+        if not any(member.ok for member in going.members):
+            raise
+        minutes, seconds = divmod(round(going.clock.elapsed), 60)
+        tell("Stopping: the best so far is used. Ctrl-C again ends without a result.")
+        going.notes[:] = [f"stopped after {minutes}:{seconds:02d} by Ctrl-C; the best so far is used"]
+    if going.left_out:
+        going.notes.append(
+            f"the budget of {budget:g} min has room for {len(candidates) - going.left_out} of {len(candidates)} candidates; "
+            "a larger budget tries all"
+        )
+    return Found(going.members, going.rounds, going.clock.elapsed, going.notes)
 
-    def run(chosen: Sequence[Candidate], splits: Sequence[Split], round_number: int = 0, what: str = "") -> None:
-        done = {(member.candidate, member.test.tobytes()) for member in members if member.round_number == round_number}
+
+class _Going:
+    """A search that is under way: what it has trained, and how it trains more."""
+
+    def __init__(
+        self, backbone: Backbone, graph: Graph, budget: float, metric: str, seed: int, tell: Callable[[str], None]
+    ) -> None:
+        self.backbone, self.graph, self.budget, self.metric, self.seed, self.tell = (
+            backbone,
+            graph,
+            budget,
+            metric,
+            seed,
+            tell,
+        )
+        self.clock, self.y = _Clock(budget), graph.y.numpy()
+        self.members: list[Member] = []
+        self.notes: list[str] = []
+        self.first = draw_round(self.y, 0, seed)
+        self.folds, self.tried, self.rounds, self.left_out = 0, 0, 1, 0
+
+    def run(self, chosen: Sequence[Candidate], splits: Sequence[Split], round_number: int = 0, what: str = "") -> None:
+        """Trains what has not been trained on these folds yet, in parts that the clock can look in between."""
+        done = {
+            (member.candidate, member.test.tobytes()) for member in self.members if member.round_number == round_number
+        }
         jobs = [
-            Job(candidate, split, 1000 * seed + 10 * round_number + k, round_number)
+            Job(candidate, split, 1000 * self.seed + 10 * round_number + k, round_number)
             for candidate in chosen
             for k, split in enumerate(splits)
             if (candidate, split.test.numpy().tobytes()) not in done
@@ -112,49 +149,71 @@ def search(
         if not jobs:
             return
         if what:
-            tell(
-                f"{what}, {_count(len(jobs), 'run')}, about {clock.forecast([job.candidate for job in jobs]):.0f} s ..."
-            )
+            seconds = self.clock.forecast([job.candidate for job in jobs])
+            self.tell(f"{what}, {_count(len(jobs), 'run')}, about {seconds:.0f} s{self._so_far()} ...")
         start = time.perf_counter()
-        members.extend(backbone.train(graph, jobs))
-        clock.measure([job.candidate for job in jobs], time.perf_counter() - start)
+        self.members.extend(self.backbone.train(self.graph, jobs))
+        self.clock.measure([job.candidate for job in jobs], time.perf_counter() - start)
 
+    def _so_far(self) -> str:
+        """The best until now, once there is something to choose from."""
+        if len({member.candidate for member in self.members}) < 2:
+            return ""
+        evidence = Evidence(self.members, self.y, self.metric)
+        if not evidence.sound:
+            return ""
+        best = shortlist(evidence)[0]
+        return f"; best so far: {best.name}, {100 * evidence.score(best):.1f} %"
+
+
+def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
+    """As many candidates, in their order, as there is time for, each on the same folds."""
+    clock, first = going.clock, going.first
     allowed, essential = FIRST_SHARE * clock.limit, candidates[:ESSENTIAL]
-    tell(f"{int((y >= 0).sum())} labels, {_count(len(candidates), 'candidate')}; the first run is timed ...")
-    for candidate in essential:
-        run([candidate], first[:1])
-        # A first run may be slow for reasons of its own: on a slow graph, look again before cutting anything.
-        if clock.forecast(essential, len(first)) <= allowed:
-            break
-    folds = min(len(first), max(1, int(allowed / clock.forecast(essential))))
-    if folds < len(first):
-        notes.append(
-            f"the budget of {budget:g} min has room for {folds} of {len(first)} folds; a larger budget uses all"
-        )
-    tried = 0
-    while tried < len(candidates):
-        batch = _next_batch(candidates[tried:], clock, folds, allowed - clock.elapsed, max(0, len(essential) - tried))
+    if not going.tried:
+        labels = int((going.y >= 0).sum())
+        going.tell(f"{labels} labels, {_count(len(candidates), 'candidate')}; the first run is timed ...")
+        for candidate in essential:
+            # Twice: a first run may be slow for reasons of its own, such as compiling, which the next does not pay for.
+            for fold in range(min(2, len(first))):
+                going.run([candidate], first[fold : fold + 1])
+                if clock.forecast(essential, len(first)) <= allowed or clock.elapsed > allowed / 2:
+                    break
+            if clock.forecast(essential, len(first)) <= allowed:
+                break
+        going.folds = min(len(first), max(1, int(allowed / clock.forecast(essential))))
+        if going.folds < len(first):
+            going.notes.append(
+                f"the budget of {going.budget:g} min has room for {going.folds} of {len(first)} folds; a larger budget uses all"
+            )
+    else:
+        allowed = clock.limit
+    while going.tried < len(candidates):
+        at_least = max(0, len(essential) - going.tried)
+        batch = _next_batch(candidates[going.tried :], clock, going.folds, allowed - clock.elapsed, at_least)
+        going.left_out = len(candidates) - going.tried
         if not batch:
-            notes.append(
-                f"the budget of {budget:g} min has room for {tried} of {len(candidates)} candidates; a larger budget tries all"
-            )
-            break
-        run(batch, first[:folds], what=f"round 1: {_count(len(batch), 'candidate')}")
-        tried += len(batch)
+            return
+        going.run(batch, first[: going.folds], what=f"round 1: {_count(len(batch), 'candidate')}")
+        going.tried += len(batch)
+    going.left_out = 0
 
-    rounds = 1
-    wanted = min(MOST_ROUNDS, math.ceil(rounds_wanted(int((y >= 0).sum())) * max(1.0, budget / DEFAULT_BUDGET)))
-    while rounds < wanted:
-        evidence = Evidence(members, y, metric)
+
+def _more_rounds(going: _Going) -> None:
+    """The best again, on new folds, while there is time."""
+    clock, labels = going.clock, int((going.y >= 0).sum())
+    wanted = min(MOST_ROUNDS, math.ceil(rounds_wanted(labels) * max(1.0, going.budget / DEFAULT_BUDGET)))
+    while going.rounds < wanted:
+        evidence = Evidence(going.members, going.y, going.metric)
         again = list(dict.fromkeys(c.rough for c in [*shortlist(evidence), *_baselines(evidence)]))
-        if clock.elapsed + clock.forecast(again, folds) > clock.limit:
-            notes.append(
-                f"the budget of {budget:g} min has room for {rounds} of {wanted} rounds; a larger budget runs all"
+        if clock.elapsed + clock.forecast(again, going.folds) > clock.limit:
+            going.notes.append(
+                f"the budget of {going.budget:g} min has room for {going.rounds} of {wanted} rounds; a larger budget runs all"
             )
-            break
-        run(again, draw_round(y, rounds, seed)[:folds], rounds, what=f"round {rounds + 1}: the best {len(again)} again")
-        rounds += 1
-    return Found(members, rounds, clock.elapsed, notes)
+            return
+        splits = draw_round(going.y, going.rounds, going.seed)[: going.folds]
+        going.run(again, splits, going.rounds, what=f"round {going.rounds + 1}: the best {len(again)} again")
+        going.rounds += 1
 
 
 def _count(number: int, noun: str) -> str:
@@ -169,10 +228,13 @@ def _count(number: int, noun: str) -> str:
 def _next_batch(
     candidates: Sequence[Candidate], clock: _Clock, folds: int, seconds: float, at_least: int
 ) -> Sequence[Candidate]:
-    """The candidates to train next: as many as there surely is time for, so that the forecast can still be mended."""
+    """The candidates to train next: as many as there surely is time for, so that the forecast can still be corrected.
+
+    No more at once than take a quarter of the budget: a machine that others begin to use may need several times as long.
+    """
     total = np.cumsum([clock.forecast([candidate], folds) for candidate in candidates])
     one = int(total[0] <= seconds)
-    return candidates[: max(at_least, one, int((total <= 0.6 * seconds).sum()))]
+    return candidates[: max(at_least, one, int((total <= min(0.6 * seconds, clock.limit / 4)).sum()))]
 
 
 def _baselines(evidence: Evidence) -> list[Candidate]:

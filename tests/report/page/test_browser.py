@@ -56,6 +56,12 @@ def any_page(request: pytest.FixtureRequest) -> Path:
     return request.getfixturevalue(request.param)
 
 
+def unfold(tab: Tab) -> None:
+    """Opens what is folded, which is drawn when it is first seen."""
+    tab.run("document.querySelectorAll('details.fold').forEach(fold => { fold.open = true; })")
+    tab.wait("[...document.querySelectorAll('details.fold')].every(fold => fold.querySelector('figure'))")
+
+
 def tip(tab: Tab) -> str:
     return tab.run("document.getElementById('tip').hidden ? '' : document.getElementById('tip').innerText")
 
@@ -79,6 +85,7 @@ def test_a_page_opens_without_complaint_and_without_a_request(
 @pytest.mark.parametrize("width", [400, 1600])
 def test_every_chart_has_data_and_stays_in_its_box(browser: Browser, any_page: Path, width: int) -> None:
     with browser.open(any_page, width) as tab:
+        unfold(tab)
         charts = tab.run("""[...document.querySelectorAll('figure')].map(figure => {
             const boxes = [...figure.querySelectorAll('.mark')].map(mark => mark.getBoundingClientRect());
             return [figure.dataset.kind, boxes.filter(box => box.width + box.height > 0).length];
