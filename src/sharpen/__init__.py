@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from sharpen.entropy import tsallis_entropy
     from sharpen.errors import InputError
     from sharpen.estimator import NodeClassifier
+    from sharpen.fitting.frames import Frames
     from sharpen.graph import Graph, Split
+    from sharpen.node_index import NodeIndexClassifier
     from sharpen.objective import SharpeningLoss
     from sharpen.training import train
     from sharpen.trial import Record, Trial, to_frame
 
 _HOMES = {
     "Dataset": "datasets",
+    "Frames": "fitting.frames",
     "Graph": "graph",
     "InputError": "errors",
     "NodeClassifier": "estimator",
+    "NodeIndexClassifier": "node_index",
     "Record": "trial",
     "SharpeningLoss": "objective",
     "Split": "graph",
@@ -37,9 +41,11 @@ _HOMES = {
 
 __all__ = [
     "Dataset",
+    "Frames",
     "Graph",
     "InputError",
     "NodeClassifier",
+    "NodeIndexClassifier",
     "Record",
     "SharpeningLoss",
     "Split",

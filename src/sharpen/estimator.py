@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -25,8 +25,10 @@ from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
 from sharpen.fitting.members import Backbone
 from sharpen.fitting.modules import ModuleBackbone
+from sharpen.fitting.report import Report, whole_report
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
+from sharpen.fitting.shown import Shown
 from sharpen.graph import Graph
 from sharpen.training.memory import check_batching
 from sharpen.trial import Trial
@@ -34,7 +36,7 @@ from sharpen.trial import Trial
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
 
 
-class NodeClassifier(ClassifierMixin, BaseEstimator):
+class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
     """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
 
     Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (model, λ, balance) is
@@ -43,9 +45,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     well that works on labels that had no part in it, and what it would be without sharpening and without the graph.
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
-    NetworkX graph (features in ``x``, or made of its structure if no node has any; labels in ``label``), or a pair of features and
-    adjacency matrix. Labels may be of any type; None, NaN, −1 and blank text are unknown. Where edges have weights, GCN, GraphSAGE
-    and spreading use them; GAT learns its own.
+    NetworkX graph (features in ``x``, or made of its structure if no node has any; labels in ``label``), a pair of features and
+    adjacency matrix, or a pair of DataFrames, nodes and edges, which are read as files are (:class:`sharpen.Frames`; ``y`` may be
+    the name of the column of labels). Labels may be of any type; None, NaN, −1 and blank text are unknown. Where edges have
+    weights, GCN, GraphSAGE and spreading use them; GAT learns its own.
 
     Args:
         model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
@@ -66,8 +69,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         seed: Of folds, first weights and dropout.
         progress: Is given a line of text now and then, such as ``print``; on a terminal there is a progress bar as well.
 
-    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (a dict ready for JSON), ``curves_`` (traces of the runs that were
-    chosen, and of the same model without sharpening).
+    After ``fit``: ``classes_``, ``n_features_in_``, ``report_`` (what ``summary.json`` holds, ready for JSON), ``curves_`` (traces
+    of the runs that were chosen, and of the same model without sharpening).
 
     >>> import networkx
     >>> club = networkx.karate_club_graph()
@@ -132,10 +135,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, graph: Any, y: Any = None) -> NodeClassifier:
         """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
         candidates = self.check_parameters()  # names what cannot be, before anything that takes time
-        structure = FeatureEncoder.fit(bare_tables(graph)) if is_bare(graph) else None
-        data, classes = as_graph(graph, y, x=self._features(graph, structure))
+        tables = bare_tables(graph, y) if is_bare(graph) else None
+        structure = None if tables is None else FeatureEncoder.fit(tables)
+        unit = None if structure is None else structure.unit
+        data, classes = as_graph(graph, y, x=self._features(graph, structure), unit=unit)
         notes = check_labels(data.y.numpy(), data.class_names)
-        if structure is not None:
+        if structure is not None and structure.structural is not None:
             notes = [*notes, *structure.describe()]
         if not data.num_edges:
             automatic = isinstance(self.model, str) and self.model == "auto"
@@ -162,9 +167,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self._structure = structure
         self.classes_ = classes
         self.n_features_in_ = data.num_features
-        self.report_ = self._fitted.report
+        columns = [] if tables is None or structure is None else [*tables.guesses, *structure.describe()]
+        self.report_: Report = whole_report(self._fitted.report, data, columns)
         self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
+        self._graph, self._ids = data, np.arange(data.num_nodes) if tables is None else tables.ids
         return self
 
     def check_parameters(self) -> list[Candidate]:
@@ -278,7 +285,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise damaged(path, error) from None
-        classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
+        classifier._fitted, classifier.report_, classifier.curves_ = fitted, cast(Report, fitted.report), fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
@@ -322,7 +329,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return x
 
     def _converted(self, graph: Any) -> tuple[Graph, Any]:
-        return convert(graph, self._features(graph, self._structure))
+        unit = None if self._structure is None else self._structure.unit
+        return convert(graph, self._features(graph, self._structure), unit=unit)
 
     def _known(self, y: Any, num_nodes: int) -> np.ndarray:
         known = encode_labels(y, self.classes_)[0]

@@ -117,7 +117,7 @@ def fit(
         write_predictions,
     )
     from sharpen.fitting.predictions import prediction_frame
-    from sharpen.report.fit import expectation, print_fit
+    from sharpen.report.fit import print_fit
     from sharpen.report.page import fit_page, write_page
     from sharpen.training.device import resolve_device
     from sharpen.training.trials import versions
@@ -186,16 +186,9 @@ def fit(
         frame = prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class)
         name = "predictions.parquet" if parquet else "predictions.csv"
         summary: dict[str, Any] = {
-            "expectation": expectation(classifier.report_),
             **classifier.report_,
             "notes": [*notes, *classifier.report_["notes"]],
-            "graph": {
-                "nodes": graph.num_nodes,
-                "edges": graph.num_edges,
-                "features": graph.num_features,
-                "labeled": int(labeled.sum()),
-                "fingerprint": tables.fingerprint,
-            },
+            "graph": {**classifier.report_["graph"], "fingerprint": tables.fingerprint},
             "columns": [*tables.guesses, *encoder.describe()],
             "abstain": _abstention(abstain, frame),
             "predictions": name,

@@ -180,13 +180,19 @@ def _is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def _decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Categories as what they stand for."""
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
 def _all_differ(values: pa.ChunkedArray) -> bool:
+    values = _decoded(values)
     glance = values.slice(0, _GLANCE)
     return bool(pc.count_distinct(glance).as_py() == len(glance) and pc.count_distinct(values).as_py() == len(values))
 
 
 def _nearly_unique(table: Table, name: str) -> bool:
-    values = table.columns.column(name)
+    values = _decoded(table.columns.column(name))
     if not _is_plain(values.type) and not pa.types.is_floating(values.type):
         return False
     glance = values.slice(0, _GLANCE)

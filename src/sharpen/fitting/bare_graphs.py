@@ -1,4 +1,4 @@
-"""A NetworkX graph whose nodes carry no features gets those that its structure makes, as a table without columns does."""
+"""Graphs that are read as files are: DataFrames, and a NetworkX graph without features, which gets some from its structure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from sharpen.files import GraphTables
+from sharpen.fitting.frames import Frames
 
 
 def is_bare(data: Any) -> bool:
-    """Whether it is a NetworkX graph with edges, and no node of it has an attribute ``x``.
+    """Whether its features have to be made: of DataFrames, or of a NetworkX graph with edges of which no node has an ``x``.
 
     >>> import networkx
     >>> graph = networkx.path_graph(3)
@@ -22,19 +23,28 @@ def is_bare(data: Any) -> bool:
     >>> is_bare(graph)
     False
     """
+    if Frames.of(data) is not None:
+        return True
     if type(data).__module__.split(".")[0] != "networkx" or not data.number_of_edges():
         return False
     return not any("x" in attributes for _, attributes in data.nodes(data=True))
 
 
-def bare_tables(data: Any) -> GraphTables:
-    """What a file of such a graph would hold; nodes go by their names as text.
+def bare_tables(data: Any, y: Any = None) -> GraphTables:
+    """What a file of such a graph would hold; nodes of a NetworkX graph go by their names as text.
+
+    Args:
+        data: The graph.
+        y: As for :meth:`sharpen.fitting.frames.Frames.of`.
 
     >>> import networkx
     >>> tables = bare_tables(networkx.path_graph(3))
     >>> tables.ids.tolist(), tables.edge_index.tolist()
     (['0', '1', '2'], [[0, 1], [1, 2]])
     """
+    frames = Frames.of(data, y)
+    if frames is not None:
+        return frames.tables()
     position = {node: i for i, node in enumerate(data.nodes)}
     ends = [
         (position[one], position[other])

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from sharpen.checks import is_unknown
 from sharpen.errors import InputError
+from sharpen.files import to_graph
+from sharpen.fitting.frames import Frames
 from sharpen.graph import Graph
 
 
@@ -63,9 +65,13 @@ def encode_labels(values: Any, classes: np.ndarray | None = None) -> tuple[np.nd
 
 
 def as_graph(
-    data: Any, y: Any = None, classes: np.ndarray | None = None, x: np.ndarray | None = None
+    data: Any,
+    y: Any = None,
+    classes: np.ndarray | None = None,
+    x: np.ndarray | None = None,
+    unit: float | None = None,
 ) -> tuple[Graph, np.ndarray]:
-    """A graph and its classes, from a Graph, a PyG ``Data``, a NetworkX graph, or (X, adjacency).
+    """A graph and its classes, from a Graph, a PyG ``Data``, a NetworkX graph, (X, adjacency), or DataFrames.
 
     Of a ``Data`` with a ``train_mask``, only the labels in its ``train_mask`` and ``val_mask`` are taken for known.
 
@@ -73,7 +79,8 @@ def as_graph(
         data: What to label.
         y: Labels in the order of the nodes; None: those that ``data`` holds, if any.
         classes: The classes, if they are known already.
-        x: Features for the nodes of a NetworkX graph that carry none.
+        x: Features for DataFrames, and for the nodes of a NetworkX graph that carry none.
+        unit: What to divide the weights of an edge DataFrame by.
 
     >>> x, path = np.eye(3), scipy.sparse.coo_array(([1, 1], ([0, 1], [1, 2])), shape=(3, 3))
     >>> graph, classes = as_graph((x, path), ["a", None, "b"])
@@ -82,8 +89,8 @@ def as_graph(
     """
     if isinstance(data, Graph) and y is None:  # its classes have an order already, and nothing need be copied
         return data, class_values(data)
-    graph, held = convert(data, x)
-    values = held if y is None else y
+    graph, held = convert(data, x, y, unit)
+    values = held if y is None or isinstance(y, str) else y
     if values is None:
         raise InputError("the graph holds no labels; give them as y, one for each node, None where unknown")
     numbers, classes = encode_labels(values, classes)
@@ -104,12 +111,12 @@ def class_values(graph: Graph) -> np.ndarray:
     return np.arange(len(names)) if names == tuple(map(str, range(len(names)))) else np.array(names)
 
 
-def convert(data: Any, x: np.ndarray | None = None) -> tuple[Graph, Any]:
+def convert(data: Any, x: np.ndarray | None = None, y: Any = None, unit: float | None = None) -> tuple[Graph, Any]:
     """A graph of any kind as a Graph, and the labels that came with it, if any.
 
     Args:
         data: What :func:`as_graph` takes.
-        x: Features for the nodes of a NetworkX graph that carry none.
+        x, y, unit: As for :func:`as_graph`; of ``y``, only which column of a DataFrame it is.
 
     >>> graph, labels = convert((np.eye(3), scipy.sparse.eye_array(3)))
     >>> graph.num_nodes, labels is None
@@ -118,6 +125,14 @@ def convert(data: Any, x: np.ndarray | None = None) -> tuple[Graph, Any]:
     if isinstance(data, Graph):
         classes = class_values(data)
         return data, np.array([None if c < 0 else classes[c] for c in data.y.tolist()], dtype=object)
+    frames = Frames.of(data, y)
+    if frames is not None:
+        tables = frames.tables()
+        if x is None:
+            raise InputError("the model was not fitted on DataFrames; give the graph in the form that it was fitted on")
+        graph = to_graph(replace(tables, labels=np.full(tables.num_nodes, None)), x, ["0", "1"], unit=unit)
+        known = np.array([label is not None for label in tables.labels], dtype=bool)
+        return graph, tables.labels if known.any() else None
     kind = type(data).__module__.split(".")[0]
     if kind == "torch_geometric":
         graph = Graph.from_pyg(data)
@@ -136,7 +151,8 @@ def convert(data: Any, x: np.ndarray | None = None) -> tuple[Graph, Any]:
             adjacency = scipy.sparse.csr_array(np.asarray(adjacency))
         return Graph.from_scipy(adjacency, x), None
     raise InputError(
-        f"the graph is a {type(data).__name__}; give a sharpen.Graph, a PyG Data, a NetworkX graph, or (X, adjacency)"
+        f"the graph is a {type(data).__name__}; give a sharpen.Graph, a PyG Data, a NetworkX graph, (X, adjacency), "
+        "or DataFrames of nodes and edges"
     )
 
 

@@ -1,0 +1,64 @@
+"""A fit from Python: its page, and what a notebook shows of it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sharpen.graph import Graph
+from sharpen.report.fit import answers, other_scores
+from sharpen.report.page import fit_page, write_page
+
+
+def write_fit_page(
+    path: Path,
+    report: Mapping[str, Any],
+    graph: Graph,
+    ids: Sequence[Any] | np.ndarray,
+    probabilities: np.ndarray,
+    curves: Mapping[str, Any],
+) -> None:
+    """The page of a fit from Python.
+
+    Args:
+        path: Where to.
+        report: ``report_`` of a classifier.
+        graph, ids, probabilities, curves: As for :func:`sharpen.report.page.fit_page`.
+    """
+    from sharpen.training.trials import versions
+
+    beside = {"abstain": None, "total_seconds": report["seconds"], "command": ""}
+    names = [str(name) for name in ids]
+    page = fit_page(
+        {**report, **beside}, graph, names, probabilities, name=graph.name, curves=curves, versions=versions()
+    )
+    for section in page.sections:
+        section.pop("file", None)  # there is none beside it
+    write_page(page, path)
+
+
+def fit_html(report: Mapping[str, Any]) -> str:
+    """What a notebook shows: the headline, what was predicted, what helped, and the rows that are compared.
+
+    Args:
+        report: ``report_`` of a classifier.
+    """
+    used = ", ".join(entry["name"] for entry in report["chosen"])
+    lines = [answers(report), other_scores(report), f"Used: {used}.", *(v["text"] for v in report["verdicts"])]
+    lines += [f"Note: {note}." for note in report["notes"]]
+    rows = {"chosen": report["expected"], **report["baselines"]}
+    keys = (("log_loss", "log-loss"), ("accuracy", "accuracy"), ("brier", "Brier"), ("ece", "ECE"))
+    head = "".join(f"<th>{title}</th>" for _, title in keys)
+    body = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        + "".join(f"<td>{account['after'][key]:.3f}</td>" for key, _ in keys)
+        + "</tr>"
+        for name, account in rows.items()
+    )
+    text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    title = f"<p><b>{html.escape(report['expectation'])}</b></p>"
+    return f"<div>{title}{text}<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
