@@ -14,12 +14,13 @@ from scipy.special import softmax
 from sharpen.errors import InputError
 from sharpen.evaluation.calibration import temperature_for_confidence
 from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
+from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.calibrated import cross_fit, fit_mean_temperature, sharpen_by
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.isolated import Lonely, judge_lonely, lonely_nodes
-from sharpen.fitting.members import Backbone, Job, Listener, Member
+from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose
 from sharpen.fitting.spreading import CAUTION, features_of

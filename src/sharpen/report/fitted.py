@@ -29,7 +29,7 @@ def write_fit_page(
         report: ``report_`` of a classifier.
         graph, ids, probabilities, curves: As for :func:`sharpen.report.page.fit_page`.
     """
-    from sharpen.training.trials import versions
+    from sharpen.training.records import versions
 
     beside = {"abstain": None, "total_seconds": report["seconds"], "command": ""}
     names = [str(name) for name in ids]
