@@ -157,7 +157,6 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
             found = search(
                 backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
             )
-            notes = [*notes, *backbone.notes]
             self._fitted: Fitted = conclude(
                 found,
                 data,
@@ -166,11 +165,9 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
                 ensemble=self.ensemble,
                 seed=self.seed,
                 settings={name: getattr(self, name) for name in _SETTINGS},
-                notes=notes,
+                notes=[*notes, *backbone.notes],
             )
-        self._structure = structure
-        self.classes_ = classes
-        self.n_features_in_ = data.num_features
+        self._structure, self.classes_, self.n_features_in_ = structure, classes, data.num_features
         columns = [*tables.guesses, *structure.describe()] if tables and structure else []
         self.report_: Report = whole_report(self._fitted.report, data, columns)
         self.curves_ = self._fitted.curves
