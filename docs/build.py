@@ -346,6 +346,7 @@ def commands_text() -> str:
     import typer
 
     from sharpen.cli.app import app
+    from sharpen.cli.lazy import COMMANDS, load_command
 
     parts = ["# Commands", help_text(typer.main.get_command(app).help or "")]
 
@@ -364,8 +365,8 @@ def commands_text() -> str:
         for child, sub in getattr(command, "commands", {}).items():
             tell(f"{name} {child}", sub, depth + 1)
 
-    for child, sub in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
-        tell(f"sharpen {child}", sub, 2)
+    for child in COMMANDS:
+        tell(f"sharpen {child}", load_command(child), 2)
     return "\n\n".join(parts)
 
 

@@ -114,7 +114,7 @@ def test_every_public_name_is_in_the_reference(site: dict[Path, Links]) -> None:
 
 def test_every_command_is_in_the_reference(site: dict[Path, Links]) -> None:
     page = next(page for path, page in site.items() if path.name == "commands.html")
-    for name in ("compare", "fit", "predict", "evaluate", "datasets", "bench", "study-run", "study-report"):
+    for name in ("compare", "fit", "predict", "evaluate", "serve", "datasets", "bench", "study-run", "study-report"):
         assert f"sharpen-{name}" in page.ids
     assert "[bold]" not in page.text
 
@@ -189,6 +189,8 @@ def test_commands_run(path: Path, line: str, desk: Path, monkeypatch: pytest.Mon
     if words[:2] == ["study", "run"]:  # what it asks for counts here; that studies run is tested elsewhere
         monkeypatch.setattr("sharpen.studies.runner.run", lambda *_, **options: asked.append(options))
         monkeypatch.setattr("sharpen.cli.study._conclude", lambda *_: None)
+    if words[0] == "serve":  # that it answers is tested elsewhere
+        monkeypatch.setattr("uvicorn.run", lambda *_, **__: None)
     result = CliRunner().invoke(app, [*words, *SHORTER.get(words[0], "").split()], env=dict(os.environ))
     if words[:2] == ["study", "report"] and "there are no records" in str(result.exception):
         return  # understood; a store comes with studies that were run

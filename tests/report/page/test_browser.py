@@ -203,6 +203,7 @@ def test_the_keyboard_reads_charts(browser: Browser, fitted: Path) -> None:
         unfold(tab)
         tab.run("[...document.querySelectorAll('.fold button')].find(b => b.textContent === 'score against λ').click()")
         tab.run("document.querySelector('.fold [data-kind=lines] .plot').focus()")
+        tab.settle()  # it scrolls there, which hides what was told
         tab.press("ArrowRight")
         first = tip(tab)
         tab.press("ArrowRight")
