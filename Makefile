@@ -37,8 +37,8 @@ lint: $(READY)
 
 # Benchmark graphs beside the clone say which cells lack data and which were only not run.
 results: $(READY)
-	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures \
-		--findings docs/findings.md
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md
 
 setup: $(READY)
 

@@ -1,6 +1,8 @@
-"""How datasets and models are written for people."""
+"""How datasets, models and metrics are written and drawn for people: the one place of a report that knows it."""
 
-DATASET_TITLES = {
+from typing import NamedTuple
+
+_DATASET_TITLES = {
     "cora": "Cora",
     "citeseer": "CiteSeer",
     "pubmed": "PubMed",
@@ -17,8 +19,29 @@ DATASET_TITLES = {
     "ogbn-arxiv": "ogbn-arxiv",
     "digits": "Digits",
 }
-MODEL_TITLES = {"mlp": "MLP", "gcn": "GCN", "sage": "SAGE", "gat": "GAT"}
-METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+_METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+# Of a name that is too long to be one, so much is shown.
+_LONGEST_NAME = 120
+
+
+class _Look(NamedTuple):
+    """How a model is written in a table and in a sentence, and how it is drawn."""
+
+    title: str
+    name: str
+    phrase: str
+    color: str
+    marker: str
+    dash: str | bool
+
+
+_MODELS = {
+    "mlp": _Look("MLP", "MLP", "an MLP", "grey", "v", "mixed"),
+    "gcn": _Look("GCN", "GCN", "a GCN", "blue", "o", False),
+    "sage": _Look("SAGE", "GraphSAGE", "GraphSAGE", "vermilion", "s", True),
+    "gat": _Look("GAT", "GAT", "a GAT", "green", "^", "dots"),
+}
+_OTHER_COLORS = ("pink", "amber", "sky", "ink")
 
 
 def dataset_title(name: str) -> str:
@@ -27,16 +50,92 @@ def dataset_title(name: str) -> str:
     >>> dataset_title("citeseer"), dataset_title("mine")
     ('CiteSeer', 'mine')
     """
-    return DATASET_TITLES.get(name, name)
+    return _DATASET_TITLES.get(name, name)
 
 
 def model_title(name: str) -> str:
     """A model as tables and figures write it.
 
-    >>> model_title("gcn")
-    'GCN'
+    >>> model_title("sage"), model_title("mine")
+    ('SAGE', 'mine')
     """
-    return MODEL_TITLES.get(name, name)
+    return _look(name).title
+
+
+def model_name(name: str) -> str:
+    """A model by its full name.
+
+    >>> model_name("sage")
+    'GraphSAGE'
+    """
+    return _look(name).name
+
+
+def model_phrase(name: str) -> str:
+    """A model in a sentence, after "with".
+
+    >>> model_phrase("gcn"), model_phrase("mlp"), model_phrase("sage")
+    ('a GCN', 'an MLP', 'GraphSAGE')
+    """
+    return _look(name).phrase
+
+
+def model_color(name: str, index: int = 0) -> str:
+    """The colour of a model, by its name in :mod:`sharpen.report.palette`; of one without, one of four others.
+
+    >>> model_color("gcn"), model_color("mine", 1)
+    ('blue', 'amber')
+    """
+    return _look(name).color or _OTHER_COLORS[index % len(_OTHER_COLORS)]
+
+
+def model_marker(name: str) -> str:
+    """The marker of a model, as matplotlib writes it.
+
+    >>> model_marker("gat")
+    '^'
+    """
+    return _look(name).marker
+
+
+def model_dash(name: str) -> str | bool:
+    """How the line of a model is dashed: False for a plain line, True, ``dots`` or ``mixed``.
+
+    >>> model_dash("gcn"), model_dash("sage")
+    (False, True)
+    """
+    return _look(name).dash
+
+
+def _look(name: str) -> _Look:
+    return _MODELS.get(name, _Look(name, name, name, "", "o", False))
+
+
+def metric_title(name: str) -> str:
+    """A metric as tables and figures write it.
+
+    >>> metric_title("roc-auc")
+    'ROC-AUC'
+    """
+    return _METRIC_TITLES.get(name, name)
+
+
+def shortened(name: str) -> str:
+    """A name as it can be shown: not without end.
+
+    >>> len(shortened("x" * 10_000))
+    120
+    """
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def minus(name: str) -> str:
+    """A comparison's name with a real minus sign between its sides.
+
+    >>> minus("ts-0.25 - baseline")
+    'ts-0.25 − baseline'
+    """
+    return name.replace(" - ", " − ")
 
 
 def cell_title(dataset: str, model: str) -> str:

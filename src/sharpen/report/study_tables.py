@@ -23,7 +23,7 @@ from sharpen.report.cells import (
     how_many,
     number,
 )
-from sharpen.report.names import dataset_title, model_title, plural
+from sharpen.report.names import dataset_title, minus, model_title, plural
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Contrast, Study
 
@@ -246,15 +246,6 @@ def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]
         row["wins"] = f"{d.wins}/{d.ties}/{d.losses}"
         row["glass"] = Number(effect.glass, sign=True)
     return row
-
-
-def minus(name: str) -> str:
-    """A comparison's name with a real minus sign between its sides.
-
-    >>> minus("ts-0.25 - baseline")
-    'ts-0.25 − baseline'
-    """
-    return name.replace(" - ", " − ")
 
 
 def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Value, ...]], notes: list[str]) -> Table:

@@ -14,8 +14,7 @@ from sharpen.analysis.dynamics import Dynamics
 from sharpen.analysis.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
 from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
-from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
-from sharpen.report.study_tables import minus
+from sharpen.report.names import cell_title, counted_model, minus, plural, with_every_lambda
 from sharpen.report.tally import tally
 from sharpen.studies.cost import duration
 

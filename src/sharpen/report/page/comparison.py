@@ -12,13 +12,14 @@ from sharpen.datasets import Dataset
 from sharpen.evaluation.calibration import fit_temperature
 from sharpen.evaluation.comparison import Comparison, Variant
 from sharpen.evaluation.paired import pair
-from sharpen.report.headline import MODEL_NAMES, headline
-from sharpen.report.page.charts import axis, choice, described, facts, lines, matrix, rounded, section, series
+from sharpen.report.charts import axis, dots, dots_row, lines, matrix, series
+from sharpen.report.headline import headline
+from sharpen.report.names import metric_title, model_name
 from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
 from sharpen.report.page.curves import training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
-from sharpen.report.terminal import METRIC_NAMES
+from sharpen.report.page.sections import choice, described, facts, section
 from sharpen.trial import Record, to_frame
 
 # More validation nodes than these do not make a better temperature.
@@ -84,7 +85,7 @@ def comparison_page(
             )
         )
     sections.append(section("How this was made", facts(_facts(dataset, result))))
-    model = MODEL_NAMES.get(comparison.model, comparison.model).removeprefix("a ").removeprefix("an ")
+    model = model_name(comparison.model)
     return Page(
         kind=f"sharpen compare · {comparison.dataset} · {model}",
         headline=headline(comparison),
@@ -100,7 +101,7 @@ def comparison_page(
 
 
 def _tiles(comparison: Comparison, subject: Variant, result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    metric, d = METRIC_NAMES.get(comparison.metric, comparison.metric), subject.difference
+    metric, d = metric_title(comparison.metric), subject.difference
     tiles = []
     if d is not None:
         tiles.append((f"{d.difference:+.2f} points", f"paired gain of λ = {subject.lam:g}"))
@@ -120,24 +121,23 @@ def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float
     for variant in comparison.variants:
         pairs = pair(to_frame(sharp[variant.lam]), baseline)
         d = variant.difference
-        low, high = (None, None) if d is None or d.t_interval is None else d.t_interval
+        interval = None if d is None else d.t_interval
         keys = zip(pairs.keys["split"], pairs.keys["seed"], pairs.a, pairs.b, strict=True)
         text = "every pair has a run that diverged"
         if d is not None:
-            interval = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
-            text = f"{d.difference:+.2f}{interval}, {d.wins} won, {d.ties} tied, {d.losses} lost"
+            within = "" if interval is None else " [{:+.2f}, {:+.2f}]".format(*interval)
+            text = f"{d.difference:+.2f}{within}, {d.wins} won, {d.ties} tied, {d.losses} lost"
         rows.append(
-            {
-                "name": f"λ = {variant.lam:g}",
-                "text": text.replace("-", "−"),
-                "values": rounded(100 * (pairs.a - pairs.b), 4),
-                "notes": [[f"{split}, seed {seed}", f"{100 * b:.2f} → {100 * a:.2f} %"] for split, seed, a, b in keys],
-                "mean": None if d is None else d.difference,
-                "low": low,
-                "high": high,
-            }
+            dots_row(
+                f"λ = {variant.lam:g}",
+                text.replace("-", "−"),
+                100 * (pairs.a - pairs.b),
+                [[f"{split}, seed {seed}", f"{100 * b:.2f} → {100 * a:.2f} %"] for split, seed, a, b in keys],
+                None if d is None else d.difference,
+                interval,
+            )
         )
-    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of test score", "wide": True}
+    chart = dots("", rows, "points of test score", wide=True)
     return section(
         "The gain of each pair",
         chart,
@@ -157,7 +157,7 @@ def _against_lam(comparison: Comparison) -> dict[str, Any]:
         rows.append((variant.lam, variant.val, mean, low, high))
     table = np.array(rows, dtype=np.float64)
     x, val, test, lows, highs = table[np.argsort(table[:, 0])].T
-    metric = METRIC_NAMES.get(comparison.metric, comparison.metric)
+    metric = metric_title(comparison.metric)
     marks = [] if comparison.chosen is None else [{"x": comparison.chosen, "label": f"chosen: {comparison.chosen:g}"}]
     chart = lines(
         "",
@@ -186,7 +186,7 @@ def _training(
                 alive,
                 [record.traces for record in finished],
                 f"λ = {lam:g}",
-                metric=METRIC_NAMES.get(comparison.metric, comparison.metric),
+                metric=metric_title(comparison.metric),
                 q=finished[0].trial.q,
                 plain_q=plain[0].trial.q,
                 chosen=float(np.median([record.best_epoch for record in finished])),

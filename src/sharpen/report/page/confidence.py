@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharpen.evaluation.calibration import Reliability, calibration_gap, reliability_of_confidence
-from sharpen.report.page.charts import axis, lines, series
+from sharpen.report.charts import axis, lines, series
 
 BINS = 15
 MOST_LEVELS = 60

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.report.page.charts import axis, lines, series
+from sharpen.report.charts import MOST_POINTS, axis, lines, series
 
 Traces = Mapping[str, np.ndarray]
-# A curve of more points than a screen has to spare looks the same.
-MOST_POINTS = 160
 
 UNCERTAINTY = {2.0: "Gini uncertainty", 1.0: "Shannon uncertainty, nats"}
 

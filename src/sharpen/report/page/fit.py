@@ -9,14 +9,15 @@ import numpy as np
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
+from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
 from sharpen.report.fit import judged_labels, left_out
-from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
+from sharpen.report.names import model_color, model_name
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
+from sharpen.report.page.sections import described, facts, section
 
-_MODELS = {"gcn": ("GCN", "blue"), "sage": ("GraphSAGE", "vermilion"), "gat": ("GAT", "green"), "mlp": ("MLP", "grey")}
 _QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
 
 
@@ -128,27 +129,27 @@ def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     rows = []
     for answer in summary["verdicts"]:
         d, groups = answer["difference"], answer["groups"]
-        interval = "" if d["t_interval"] is None else " [{:+.1f}, {:+.1f}]".format(*d["t_interval"])
+        interval = d["t_interval"]
+        within = "" if interval is None else " [{:+.1f}, {:+.1f}]".format(*interval)
         rows.append(
-            {
-                "name": _QUESTIONS[answer["question"]],
-                "text": f"{d['difference']:+.1f}{interval}, {d['n']} labels".replace("-", "−"),
-                "values": rounded((group["a"] - group["b"] for group in groups), 4),
-                "notes": [
+            dots_row(
+                _QUESTIONS[answer["question"]],
+                f"{d['difference']:+.1f}{within}, {d['n']} labels".replace("-", "−"),
+                (group["a"] - group["b"] for group in groups),
+                [
                     [
                         f"group of {group['nodes']} held-out labels",
                         f"without {group['b']:.1f} %, with {group['a']:.1f} %",
                     ]
                     for group in groups
                 ],
-                "mean": d["difference"],
-                "low": None if d["t_interval"] is None else d["t_interval"][0],
-                "high": None if d["t_interval"] is None else d["t_interval"][1],
-            }
+                d["difference"],
+                interval,
+            )
         )
     if not rows:
         return None
-    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of held-out score", "wide": True}
+    chart = dots("", rows, "points of held-out score", wide=True)
     text = (
         "What the best model with it adds to the best without, both chosen on other labels. A dot is one group of labels; the "
         "diamond and its 95 % interval are over all."
@@ -165,7 +166,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
     curves = []
     for model in dict.fromkeys(model for model, _ in best):
         own = sorted((lam, candidate) for (of, lam), candidate in best.items() if of == model)
-        label, color = _MODELS.get(model, (model, "blue"))
+        label, color = model_name(model), model_color(model)
         scores = [100 * candidate["score"] for _, candidate in own]
         notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
         curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.special import entr
 
 from sharpen.graph import Graph
-from sharpen.report.page.charts import rounded, section
-from sharpen.report.page.document import shortened
+from sharpen.report.charts import rounded
+from sharpen.report.names import shortened
 from sharpen.report.page.layout import layout
+from sharpen.report.page.sections import section
 from sharpen.report.palette import class_colors
 
 # Larger graphs are not drawn, and of their nodes the most and the least certain are listed.
