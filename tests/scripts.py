@@ -4,5 +4,7 @@ import importlib
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
+_ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(_ROOT / "results"), str(_ROOT / "benchmarks")]
 findings = importlib.import_module("findings")
+synthetic = importlib.import_module("synthetic")

@@ -34,10 +34,13 @@ def run(
     lam: Annotated[str, typer.Option(help="λ to train, as 0,0.25; 0 is plain training.")] = "0,0.25",
     seeds: Annotated[int, typer.Option(help="Seeds of each λ.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="the recipe's", min=1)] = None,
-    generated: Annotated[
-        Path | None, typer.Option(help="Do not use the data but a graph of its size, generated in this folder.")
+    stored: Annotated[
+        Path | None,
+        typer.Option(
+            "--stored", "--generated", help="A stored graph to use in place of the dataset, such as a synthetic one."
+        ),
     ] = None,
-    scale: Annotated[float, typer.Option(help="Of the generated graph.", min=1e-4)] = 1.0,
+    scale: Annotated[float | None, typer.Option(hidden=True)] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
@@ -61,24 +64,27 @@ def run(
     from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints
     from sharpen.training.ranks import joined
 
-    if scale != 1 and generated is None:
-        raise InputError(f"--scale is {scale}, but data has the size it has; give --generated FOLDER too")
+    if scale is not None:
+        raise InputError(
+            f"--scale is {scale}, but a graph has the size it has; make a synthetic one of this scale with python "
+            "benchmarks/synthetic.py, and give it as --stored FOLDER"
+        )
     chosen = find_recipe(name)
     more = {} if epochs is None else {"epochs": epochs}
     lams = parse_lams(lam, zero_is_plain=False)
     trials = [chosen.trial(model, lam=value, seed=seed, **more) for seed in range(seeds) for value in lams]
-    folder = out or Path("sharpen-out") / f"recipe-{name}-{model}{'-generated' if generated else ''}"
+    folder = out or Path("sharpen-out") / f"recipe-{name}-{model}{'-stored' if stored else ''}"
     kept = checkpoint_folder(folder, trials)
 
     def prepare() -> int:
         make_folder(folder)
-        return recipe_dataset(chosen, data, generated, scale).graph.num_nodes
+        return recipe_dataset(chosen, data, stored).graph.num_nodes
 
     with joined(device) as (ranks, device):
         ranks.decided(prepare)  # by one process, found by the others
         start = time.perf_counter()
         records = train(
-            recipe_dataset(chosen, data, generated, scale),
+            recipe_dataset(chosen, data, stored),
             trials,
             device=device,
             precision=precision,
