@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from sharpen.analysis.runs import Run, Side, glass_of_pairs, pairs_of_runs, scores_of_pairs
-from sharpen.datasets import list_datasets
+from sharpen.datasets.catalog import CATALOG
 from sharpen.evaluation import (
     Consistency,
     PairedDifference,
@@ -459,7 +459,7 @@ def _provenance(frame: pd.DataFrame) -> Provenance:
 
 
 def _metric(dataset: str) -> str:
-    return next((info.metric for info in list_datasets() if info.name == dataset), "accuracy")
+    return CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
 
 
 def _percent(fraction: float) -> float | None:

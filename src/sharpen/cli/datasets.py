@@ -30,7 +30,8 @@ def datasets(
     found = {info.name: find_dataset(info.name, data) for info in list_datasets()}
     if as_json:
         rows = [
-            asdict(info) | {"folder": None if found[info.name] is None else str(found[info.name])}
+            {key: value for key, value in asdict(info).items() if key not in ("reader", "splits")}
+            | {"folder": None if found[info.name] is None else str(found[info.name])}
             for info in list_datasets()
         ]
         typer.echo(json.dumps(rows, indent=2))

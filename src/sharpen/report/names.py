@@ -2,23 +2,8 @@
 
 from typing import NamedTuple
 
-_DATASET_TITLES = {
-    "cora": "Cora",
-    "citeseer": "CiteSeer",
-    "pubmed": "PubMed",
-    "computer": "Computer",
-    "photo": "Photo",
-    "cs": "CS",
-    "physics": "Physics",
-    "wikics": "WikiCS",
-    "squirrel": "Squirrel",
-    "chameleon": "Chameleon",
-    "amazon-ratings": "Amazon-Ratings",
-    "roman-empire": "Roman-Empire",
-    "minesweeper": "Minesweeper",
-    "ogbn-arxiv": "ogbn-arxiv",
-    "digits": "Digits",
-}
+from sharpen.datasets.catalog import CATALOG
+
 _METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
 # Of a name that is too long to be one, so much is shown.
 _LONGEST_NAME = 120
@@ -50,7 +35,7 @@ def dataset_title(name: str) -> str:
     >>> dataset_title("citeseer"), dataset_title("mine")
     ('CiteSeer', 'mine')
     """
-    return _DATASET_TITLES.get(name, name)
+    return CATALOG[name].title if name in CATALOG else name
 
 
 def model_title(name: str) -> str:

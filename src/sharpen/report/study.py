@@ -23,7 +23,7 @@ from sharpen.report.special_tables import (
     shown_rankings,
 )
 from sharpen.report.study_charts import difference_charts, entropy_charts, offset_charts, ranking_charts, retune_charts
-from sharpen.report.study_tables import HETEROPHILOUS, details, gain_grid, score_data, score_grid
+from sharpen.report.study_tables import details, gain_grid, is_heterophilous, score_data, score_grid
 from sharpen.report.study_text import (
     agreement_sentence,
     band_sentences,
@@ -220,7 +220,7 @@ def ranking_report(study: Study, main: Outcome) -> Report:
     groups = {
         name: own
         for name, kind in (("homophilous graphs", False), ("heterophilous graphs", True))
-        if (own := [ranking for ranking in found if (ranking.dataset in HETEROPHILOUS) is kind])
+        if (own := [ranking for ranking in found if is_heterophilous(ranking.dataset) is kind])
     }
     tables = {
         name: ranking_table(own, f"{study.title}: {name}, {main.protocol} protocol") for name, own in groups.items()

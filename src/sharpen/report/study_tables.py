@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sharpen.analysis.curves import on_lambda_curve
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.runs import Side
+from sharpen.datasets.catalog import CATALOG
 from sharpen.evaluation.paired import FEWEST_BOOTSTRAPPED
 from sharpen.paper import lambda_star
 from sharpen.report.cells import (
@@ -27,7 +28,6 @@ from sharpen.report.names import dataset_title, minus, model_title, plural
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Contrast, Study
 
-HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
 READING = (
     "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
     "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where several splits have several runs "
@@ -266,13 +266,20 @@ def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Val
         rows=rows,
         notes=tuple(notes),
         rules=tuple(
-            i for i in range(1, len(datasets)) if _heterophilous(datasets[i]) and not _heterophilous(datasets[i - 1])
+            i
+            for i in range(1, len(datasets))
+            if is_heterophilous(datasets[i]) and not is_heterophilous(datasets[i - 1])
         ),
     )
 
 
-def _heterophilous(dataset: str) -> bool:
-    return dataset in HETEROPHILOUS
+def is_heterophilous(dataset: str) -> bool:
+    """Whether a dataset is known to be heterophilous.
+
+    >>> is_heterophilous("squirrel"), is_heterophilous("cora"), is_heterophilous("mine")
+    (True, False, False)
+    """
+    return dataset in CATALOG and CATALOG[dataset].heterophilous
 
 
 def own_score(side: Side) -> Score | None:

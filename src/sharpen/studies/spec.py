@@ -37,10 +37,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sharpen.datasets.catalog import DATASETS
 from sharpen.errors import InputError
 from sharpen.paper import published_tables
 from sharpen.studies.field_values import Relative, Value, fields_of, flag, values_of
-from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
+from sharpen.studies.protocol import PROTOCOLS, one_of
 from sharpen.studies.yaml_source import Source, Where, read
 from sharpen.trial import MODELS, Trial
 
