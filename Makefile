@@ -28,7 +28,8 @@ browser:
 	fi || echo "no Chromium could be installed: tests of pages in a browser are skipped"
 
 docs: $(READY)
-	$(BIN)/python docs/build.py site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "open site/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,9 @@ def test_digits_need_no_file():
     assert graph.adjacency.nnz == 2 * info.edges + info.nodes
     assert isinstance(find_dataset("digits"), Path)
     assert graph.x.layout == torch.strided
+
+
+def test_the_catalog_needs_no_torch() -> None:
+    code = "import sys, sharpen.datasets.catalog, sharpen.studies; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
