@@ -1,0 +1,135 @@
+"""How large the package is and how it hangs together, counted from its source; ``python tests/house.py`` prints it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "sharpen"
+# Names that others use by a string, or that a library calls.
+_CALLED = {"main"}
+
+
+class Function(NamedTuple):
+    """A function or method with the lines it takes, from ``def`` to its end."""
+
+    path: str
+    name: str
+    lines: int
+
+
+def modules() -> dict[str, str]:
+    """The text of every module, by its path in the package."""
+    return {path.relative_to(SOURCE).as_posix(): path.read_text("utf-8") for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def code_lines(text: str) -> int:
+    """Lines with code: without blanks, comments and docstrings."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+    docs = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped and token.type != tokenize.ENDMARKER:
+            found |= set(range(token.start[0], token.end[0] + 1))
+    return len(found - docs)
+
+
+def functions() -> list[Function]:
+    """All functions of the package; a docstring counts half a function's idea and none of its length."""
+    found = []
+    for path, text in modules().items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.append(Function(path, node.name, (node.end_lineno or 0) - node.lineno + 1 - _docstring(node)))
+    return found
+
+
+def _docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return (first.end_lineno or 0) - first.lineno + 1
+    return 0
+
+
+def lonely_names() -> list[tuple[str, str]]:
+    """Public names of modules that nothing but their own module uses: neither the package, nor tests, scripts or documents."""
+    root = SOURCE.parents[1]
+    others = [path for folder in ("benchmarks", "docs", "results", "examples") for path in root.glob(f"{folder}/**/*.py")]
+    outside = "\n".join(path.read_text("utf-8") for path in others)
+    outside += "\n".join(path.read_text("utf-8") for path in [*root.glob("docs/**/*.md"), root / "README.md"])
+    texts = modules()
+    words = {path: set(re.findall(r"\w+", text)) for path, text in texts.items()}
+    outside_words = set(re.findall(r"\w+", outside))
+    found = []
+    for path, text in texts.items():
+        if path.endswith("__init__.py"):
+            continue
+        for name in _public(ast.parse(text)):
+            used = name in outside_words or any(name in own for other, own in words.items() if other != path)
+            if not used and name not in _CALLED:
+                found.append((path, name))
+    return found
+
+
+def _public(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        names: list[str] = []
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            # What a decorator takes is used by it: commands, kernels.
+            names = [] if any(isinstance(d, ast.Call | ast.Attribute) and "command" in ast.dump(d) for d in node.decorator_list) else [node.name]
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names = [node.target.id]
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """Which folder, or module of the top, imports which, when it is loaded; what only a type checker reads is left out."""
+    for path, text in modules().items():
+        for node in _loaded(ast.parse(text)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            for name in names:
+                parts = name.split(".")
+                if parts[0] == "sharpen" and len(parts) > 1:
+                    yield path.split("/")[0].removesuffix(".py"), parts[1]
+
+
+def _loaded(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        else:
+            yield from _loaded(node)
+
+
+def main() -> None:
+    """Print the counts, and what is largest."""
+    texts = modules()
+    print(f"{sum(len(text.splitlines()) for text in texts.values()):,} lines, {sum(map(code_lines, texts.values())):,} of code")
+    for path, text in sorted(texts.items(), key=lambda item: -len(item[1].splitlines())):
+        if len(text.splitlines()) > 400:
+            print(f"  module {path}: {len(text.splitlines())}")
+    for function in sorted(functions(), key=lambda function: -function.lines):
+        if function.lines > 80:
+            print(f"  function {function.path}:{function.name}: {function.lines}")
+    for path, name in lonely_names():
+        print(f"  only its own module uses {path}:{name}")
+    for pair in sorted(set(imports())):
+        print("  ", *pair)
+
+
+if __name__ == "__main__":
+    main()
