@@ -24,8 +24,9 @@ import scipy.sparse as sp
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph.splits import Split
+from sharpen.large.disk import is_free, save_array
 from sharpen.large.recipes import keep_split
-from sharpen.large.stored import StoredGraph, is_free, open_graph, read_origin, save_array, write_stored
+from sharpen.large.stored import StoredGraph, open_graph, read_origin, write_stored
 
 
 @dataclass(frozen=True)

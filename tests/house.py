@@ -64,7 +64,9 @@ def _docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def lonely_names() -> list[tuple[str, str]]:
     """Public names of modules that nothing but their own module uses: neither the package, nor tests, scripts or documents."""
     root = SOURCE.parents[1]
-    others = [path for folder in ("benchmarks", "docs", "results", "examples") for path in root.glob(f"{folder}/**/*.py")]
+    others = [
+        path for folder in ("benchmarks", "docs", "results", "examples") for path in root.glob(f"{folder}/**/*.py")
+    ]
     outside = "\n".join(path.read_text("utf-8") for path in others)
     outside += "\n".join(path.read_text("utf-8") for path in [*root.glob("docs/**/*.md"), root / "README.md"])
     texts = modules()
@@ -85,8 +87,7 @@ def _public(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         names: list[str] = []
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            # What a decorator takes is used by it: commands, kernels.
-            names = [] if any(isinstance(d, ast.Call | ast.Attribute) and "command" in ast.dump(d) for d in node.decorator_list) else [node.name]
+            names = [] if any("command" in ast.dump(each) for each in node.decorator_list) else [node.name]
         elif isinstance(node, ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -118,7 +119,9 @@ def _loaded(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 def main() -> None:
     """Print the counts, and what is largest."""
     texts = modules()
-    print(f"{sum(len(text.splitlines()) for text in texts.values()):,} lines, {sum(map(code_lines, texts.values())):,} of code")
+    print(
+        f"{sum(len(text.splitlines()) for text in texts.values()):,} lines, {sum(map(code_lines, texts.values())):,} of code"
+    )
     for path, text in sorted(texts.items(), key=lambda item: -len(item[1].splitlines())):
         if len(text.splitlines()) > 400:
             print(f"  module {path}: {len(text.splitlines())}")

@@ -29,8 +29,8 @@ import torch
 
 from sharpen.batching import Batching
 from sharpen.errors import InputError
+from sharpen.large.disk import as_tensor
 from sharpen.large.parted import PartedGraph
-from sharpen.large.stored import as_tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from torch import Tensor
 from sharpen.kernels.features import FixedMatrix, fixed
 from sharpen.kernels.sparse import Csr
 from sharpen.large.batches import Batch
+from sharpen.large.disk import as_tensor
 from sharpen.large.parted import PartedGraph
-from sharpen.large.stored import as_tensor
 from sharpen.models import Inputs
 from sharpen.models.convolution import Convolution
 

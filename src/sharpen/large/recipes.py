@@ -19,7 +19,8 @@ from sharpen.datasets import Dataset, Splits, load_dataset
 from sharpen.datasets.download import cache_folder, data_folders
 from sharpen.errors import InputError
 from sharpen.graph.splits import Split, load_split, save_split
-from sharpen.large.stored import is_free, open_graph, store_graph
+from sharpen.large.disk import is_free
+from sharpen.large.stored import open_graph, store_graph
 from sharpen.paper import setting
 from sharpen.trial import Trial
 
