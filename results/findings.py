@@ -19,7 +19,8 @@ from split_story import Found, split_story, tuned_elsewhere
 
 from sharpen.analysis.curves import lambda_curves
 from sharpen.analysis.dynamics import Traces, dynamics
-from sharpen.analysis.outcome import NOT_RUN, Cost, Outcome, costs
+from sharpen.analysis.outcome import NOT_RUN, Outcome
+from sharpen.analysis.provenance import Cost, costs
 from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError, did_you_mean
 from sharpen.report.builder import Reader, unavailable

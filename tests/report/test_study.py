@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from sharpen.analysis.curves import Curve, Point, lambda_curves
-from sharpen.analysis.outcome import Provenance, outcome
+from sharpen.analysis.outcome import outcome
+from sharpen.analysis.provenance import Provenance
 from sharpen.paper import published
 from sharpen.report.cells import number, signed
 from sharpen.report.missing import missing_lams, missing_lines

@@ -61,7 +61,7 @@ def report(
         one_of("protocol", protocol, PROTOCOLS)
     studies = each_once(map(load_study, names)) if names else list_studies()
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
-    from sharpen.analysis.outcome import costs
+    from sharpen.analysis.provenance import costs
     from sharpen.report.builder import Reader, unavailable
     from sharpen.report.page import study_page, write_page
     from sharpen.report.study_text import cost_sentence

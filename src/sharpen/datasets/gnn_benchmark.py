@@ -18,7 +18,7 @@ from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.graph.splits import load_split
+from sharpen.graph.split_files import load_split
 
 URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 SPLITS_URL = (

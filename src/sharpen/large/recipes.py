@@ -18,7 +18,8 @@ import yaml
 from sharpen.datasets import Dataset, Splits, load_dataset
 from sharpen.datasets.download import cache_folder, data_folders
 from sharpen.errors import InputError
-from sharpen.graph.splits import Split, load_split, save_split
+from sharpen.graph.split_files import load_split, save_split
+from sharpen.graph.splits import Split
 from sharpen.large.disk import is_free
 from sharpen.large.stored import open_graph, store_graph
 from sharpen.paper import setting

@@ -11,7 +11,8 @@ import numpy as np
 
 from sharpen.analysis.curves import Band, Curve, glass_bands
 from sharpen.analysis.dynamics import Dynamics
-from sharpen.analysis.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
+from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
+from sharpen.analysis.provenance import Cost, Provenance
 from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
 from sharpen.report.names import cell_title, counted_model, minus, plural, with_every_lambda

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sharpen.analysis.curves import Curve
-from sharpen.analysis.outcome import Cost
+from sharpen.analysis.provenance import Cost
 from sharpen.report.blocks import MISSING, Block, Report, Sentences, Tables
 from sharpen.report.cells import signed
 from sharpen.report.missing import missing_lams
