@@ -11,7 +11,7 @@ import torch
 from sharpen import Graph, InputError, Split, Trial, to_frame, train
 from sharpen.datasets import Dataset, Splits
 from sharpen.kernels import dropout as dropout_kernel
-from sharpen.models import Inputs
+from sharpen.models.inputs import Inputs
 from sharpen.training import population as population_module
 from sharpen.training import trials as train_module
 
@@ -225,7 +225,7 @@ def test_kept_weights_give_the_kept_logits(norm):
     trials = [Trial(model="sage", norm=norm, split=s.name, seed=k, **SMALL) for k, s in enumerate(SPLITS)]
     for record in train(GRAPH, trials, splits=SPLITS, device="cpu", precision="float64", keep_weights=True):
         network = train_module.network_of(GRAPH, record.trial)
-        inputs = Inputs(GRAPH, network.convolution, torch.device("cpu"), torch.float64)
+        inputs = Inputs(GRAPH, torch.device("cpu"), torch.float64)
         weights = {name: torch.from_numpy(weight)[None] for name, weight in record.weights.items()}
         logits = network.logits(weights, weights, network.project(weights, inputs), inputs, training=False)
         np.testing.assert_allclose(logits[0].numpy(), record.logits, rtol=1e-10, atol=1e-12)
@@ -275,7 +275,7 @@ def test_the_weights_of_nodes_are_exact_in_double_precision():
         Trial(model="gcn", split="part-0", **SMALL), Dataset("c", GRAPH, splits=Splits(SPLITS, GRAPH.y))
     )
     network = train_module.network_of(GRAPH, trial)
-    inputs = Inputs(GRAPH, network.convolution, torch.device("cpu"), torch.float64)
+    inputs = Inputs(GRAPH, torch.device("cpu"), torch.float64)
     population = population_module.Population(network, inputs, "accuracy", [trial], [SPLITS[0]])
     assert population.unlabeled.sum().item() == pytest.approx(1, abs=1e-15)
     assert population.unlabeled.max().item() == 1 / 26

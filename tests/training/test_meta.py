@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sharpen import Graph, InputError, Split, Trial, to_frame, train
 from sharpen.datasets import Dataset, Splits
 from sharpen.kernels import backend
-from sharpen.models import Inputs
+from sharpen.models.inputs import Inputs
 from sharpen.training import trials as trials_module
 from sharpen.training.meta import WARM_UP, MetaPopulation
 from tests.models.test_parity import CLASSES, FEATURES, HIDDEN, NODES, Reference, message_edges
@@ -38,7 +38,7 @@ def population_of(graph, trials, splits, device=CPU, dtype=torch.float64) -> Met
     dataset = Dataset("small", graph, splits=Splits(splits, graph.y))
     resolved = [trials_module.resolve(trial, dataset) for trial in trials]
     network = trials_module.network_of(graph, resolved[0])
-    inputs = Inputs(graph, network.convolution, device, dtype)
+    inputs = Inputs(graph, device, dtype)
     where = [dataset.splits[str(trial.split)] for trial in resolved]
     return MetaPopulation(network, inputs, "accuracy", resolved, where)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from sharpen.analysis.curves import Band, Curve, every_band, glass_bands
 from sharpen.errors import InputError
+from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import brief
 from sharpen.report.charts import Chart, axis, lines, rounded, series
@@ -16,7 +17,6 @@ from sharpen.report.names import (
     counted_model,
     dataset_title,
     metric_title,
-    model_color,
     model_dash,
     model_title,
     with_every_lambda,
@@ -49,12 +49,12 @@ def gain_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
         drawn = [
             series(
                 model_title(curve.model),
-                model_color(curve.model, index),
+                model_info(curve.model).color,
                 [point.lam for point in curve.points],
                 [point.difference for point in curve.points],
                 dash=model_dash(curve.model),
             )
-            for index, curve in enumerate(own)
+            for curve in own
         ]
         y = axis("gain (points)", decimals=2, min=low - 0.05 * room)
         charts.append(lines(dataset_title(dataset), _lam(air=0.01), y, drawn, zero=True, height=220))
@@ -79,7 +79,7 @@ def curve_chart(curve: Curve, title: str = "Test score over λ", note: str = "")
         [
             series(
                 "mean over runs",
-                model_color(curve.model),
+                model_info(curve.model).color,
                 [point.lam for point in curve.points],
                 [point.mean for point in curve.points],
                 low=[zero + point.interval[0] if point.interval else nan for point in curve.points],
@@ -163,14 +163,14 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
             _lam(min=min(lams), max=max(lams)),
             y,
             [
-                _band(band, "median over datasets", model_color(band.model, index)),
-                *([] if band.whole is None else [_whole(band.whole, model_color(band.model, index))]),
+                _band(band, "median over datasets", model_info(band.model).color),
+                *([] if band.whole is None else [_whole(band.whole, model_info(band.model).color)]),
             ],
             zero=True,
             upright=True,
             height=220,
         )
-        for index, band in enumerate(bands)
+        for band in bands
     ]
     whole = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
     dashed = f"Dashed and pale: the datasets with every λ, {', '.join(whole)}. " if whole else ""

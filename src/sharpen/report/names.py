@@ -1,32 +1,13 @@
 """How datasets, models and metrics are written and drawn for people: the one place of a report that knows it."""
 
-from typing import NamedTuple
-
 from sharpen.datasets.catalog import CATALOG
+from sharpen.models.registry import model_info
 
 _METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+# What charts call the line styles of matplotlib.
+_DASHES: dict[str, str | bool] = {"solid": False, "dashed": True, "dotted": "dots", "dashdot": "mixed"}
 # Of a name that is too long to be one, so much is shown.
 _LONGEST_NAME = 120
-
-
-class _Look(NamedTuple):
-    """How a model is written in a table and in a sentence, and how it is drawn."""
-
-    title: str
-    name: str
-    phrase: str
-    color: str
-    marker: str
-    dash: str | bool
-
-
-_MODELS = {
-    "mlp": _Look("MLP", "MLP", "an MLP", "grey", "v", "mixed"),
-    "gcn": _Look("GCN", "GCN", "a GCN", "blue", "o", False),
-    "sage": _Look("SAGE", "GraphSAGE", "GraphSAGE", "vermilion", "s", True),
-    "gat": _Look("GAT", "GAT", "a GAT", "green", "^", "dots"),
-}
-_OTHER_COLORS = ("pink", "amber", "sky", "ink")
 
 
 def dataset_title(name: str) -> str:
@@ -41,59 +22,19 @@ def dataset_title(name: str) -> str:
 def model_title(name: str) -> str:
     """A model as tables and figures write it.
 
-    >>> model_title("sage"), model_title("mine")
-    ('SAGE', 'mine')
+    >>> model_title("sage"), model_title("my_net.py:MyNet")
+    ('SAGE', 'MyNet')
     """
-    return _look(name).title
-
-
-def model_name(name: str) -> str:
-    """A model by its full name.
-
-    >>> model_name("sage")
-    'GraphSAGE'
-    """
-    return _look(name).name
-
-
-def model_phrase(name: str) -> str:
-    """A model in a sentence, after "with".
-
-    >>> model_phrase("gcn"), model_phrase("mlp"), model_phrase("sage")
-    ('a GCN', 'an MLP', 'GraphSAGE')
-    """
-    return _look(name).phrase
-
-
-def model_color(name: str, index: int = 0) -> str:
-    """The colour of a model, by its name in :mod:`sharpen.report.palette`; of one without, one of four others.
-
-    >>> model_color("gcn"), model_color("mine", 1)
-    ('blue', 'amber')
-    """
-    return _look(name).color or _OTHER_COLORS[index % len(_OTHER_COLORS)]
-
-
-def model_marker(name: str) -> str:
-    """The marker of a model, as matplotlib writes it.
-
-    >>> model_marker("gat")
-    '^'
-    """
-    return _look(name).marker
+    return model_info(name).title
 
 
 def model_dash(name: str) -> str | bool:
-    """How the line of a model is dashed: False for a plain line, True, ``dots`` or ``mixed``.
+    """How the line of a model is dashed on a page: False for a plain line, True, ``dots`` or ``mixed``.
 
     >>> model_dash("gcn"), model_dash("sage")
     (False, True)
     """
-    return _look(name).dash
-
-
-def _look(name: str) -> _Look:
-    return _MODELS.get(name, _Look(name, name, name, "", "o", False))
+    return _DASHES[model_info(name).dash]
 
 
 def metric_title(name: str) -> str:

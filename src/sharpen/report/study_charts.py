@@ -11,6 +11,7 @@ from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.ranking import SHARPENED, Entry, Ranking
 from sharpen.analysis.steps import Step
 from sharpen.errors import InputError
+from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import Gain, Score, brief, signed
 from sharpen.report.charts import MOST_POINTS, Chart, axis, forest, forest_row, lines, rounded, series
@@ -18,9 +19,7 @@ from sharpen.report.names import (
     cell_title,
     dataset_title,
     minus,
-    model_color,
     model_dash,
-    model_marker,
     model_title,
     plural,
 )
@@ -60,8 +59,7 @@ def difference_charts(outcome: Outcome, contrasts: Sequence[Contrast]) -> Charts
 
 def _differences(outcome: Outcome, contrast: str) -> Chart:
     shown = [(cell, effect) for cell, effect in outcome.effects(contrast) if effect.difference is not None]
-    models = list(dict.fromkeys(cell.model for cell, _ in shown))
-    rows = [_difference(cell, effect, outcome, models.index(cell.model)) for cell, effect in shown]
+    rows = [_difference(cell, effect, outcome) for cell, effect in shown]
     legend: list[Chart] = [
         {"name": "filled: the interval excludes zero", "color": "ink"},
         {"name": "open: it does not", "color": "ink", "open": True},
@@ -73,7 +71,7 @@ def _differences(outcome: Outcome, contrast: str) -> Chart:
     return forest("", rows, f"test score: {minus(contrast)} (percentage points)", zero=True, legend=legend)
 
 
-def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome, index: int) -> Chart:
+def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome) -> Chart:
     d = effect.difference
     assert d is not None  # only cells with a difference are shown
     on = f" on {effect.splits} splits" if d.n < effect.n else ""
@@ -87,7 +85,7 @@ def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome, index: int)
     return forest_row(
         dataset_title(cell.dataset),
         model_title(cell.model),
-        model_color(cell.model, index),
+        model_info(cell.model).color,
         d.difference,
         d.t_interval,
         quoted=effect.published,
@@ -97,7 +95,7 @@ def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome, index: int)
         text=Gain(d.difference, d.t_interval, tell_n=False).line().text + said,
         tail=f"{model_title(cell.model):>4}  {signed(d.difference):>6}  {kept or n}",
         notes=notes,
-        marker=model_marker(cell.model),
+        marker=model_info(cell.model).marker,
     )
 
 
@@ -171,7 +169,7 @@ def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
     charts = []
     for dataset in dict.fromkeys(dataset for dataset, _ in found):
         own = {model: sorted(steps) for (name, model), steps in found.items() if name == dataset}
-        curves = [_offsets(model, index, steps) for index, (model, steps) in enumerate(own.items())]
+        curves = [_offsets(model, steps) for model, steps in own.items()]
         x = axis("offset δ", name="δ =", decimals=2, ticks=ticks)
         charts.append(
             lines(dataset_title(dataset), x, axis("gain (points)", decimals=2), curves, zero=True, height=220)
@@ -186,18 +184,18 @@ def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
     )
 
 
-def _offsets(model: str, index: int, steps: Sequence[Step]) -> Chart:
+def _offsets(model: str, steps: Sequence[Step]) -> Chart:
     nan = float("nan")
     return series(
         model_title(model),
-        model_color(model, index),
+        model_info(model).color,
         [step.x for step in steps],
         [step.gain for step in steps],
         low=[step.interval[0] if step.interval else nan for step in steps],
         high=[step.interval[1] if step.interval else nan for step in steps],
         points=True,
         dash=model_dash(model),
-        marker=model_marker(model),
+        marker=model_info(model).marker,
         filled=[step.chosen for step in steps],
         notes=["chosen by validation" if step.chosen else "" for step in steps],
     )

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
-PROVENANCE = ("versions", "revision", "created", "members")
+PROVENANCE = ("versions", "revision", "created", "members", "way", "model_digest")
 _RESULT_TYPES = {
     "id": str,
     **dict.fromkeys(("val", "test", "seconds"), float),
     **dict.fromkeys(("best_epoch", "members"), int),
-    **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created"), str),
+    **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created", "way", "model_digest"), str),
 }
 RUN = ("device", "precision", "best_epoch", "val", "test")
 
@@ -99,6 +99,8 @@ def records_table(records: Sequence[Record]) -> pa.Table:
             "revision": revision(),
             "created": created,
             "members": record.members,
+            "way": record.way,
+            "model_digest": record.model_digest,
         }
         for record in records
     ]
@@ -141,7 +143,7 @@ def read_file(path: Path) -> Content:
     except (OSError, pa.ArrowException) as error:
         return bad(f"it is cut off or damaged ({str(error).splitlines()[0]})")
     unknown = [name for name in table.column_names if name not in schema.names]
-    later = {*_trial_types(), "run"}
+    later = {*_trial_types(), "run", "way", "model_digest"}
     missing = [name for name in schema.names if name not in table.column_names and name not in later]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")

@@ -12,9 +12,10 @@ from sharpen.datasets import Dataset
 from sharpen.evaluation.calibration import fit_temperature
 from sharpen.evaluation.comparison import Comparison, Variant
 from sharpen.evaluation.paired import pair
+from sharpen.models.registry import model_info
 from sharpen.report.charts import axis, dots, dots_row, lines, matrix, series
 from sharpen.report.headline import headline
-from sharpen.report.names import metric_title, model_name
+from sharpen.report.names import metric_title
 from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
 from sharpen.report.page.curves import training_charts
 from sharpen.report.page.document import Page
@@ -85,7 +86,7 @@ def comparison_page(
             )
         )
     sections.append(section("How this was made", facts(_facts(dataset, result))))
-    model = model_name(comparison.model)
+    model = model_info(comparison.model).noun
     return Page(
         kind=f"sharpen compare · {comparison.dataset} · {model}",
         headline=headline(comparison),

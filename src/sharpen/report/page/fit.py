@@ -9,9 +9,9 @@ import numpy as np
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
+from sharpen.models.registry import model_info
 from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
 from sharpen.report.fit import judged_labels, left_out
-from sharpen.report.names import model_color, model_name
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
 from sharpen.report.page.document import Page
@@ -166,7 +166,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
     curves = []
     for model in dict.fromkeys(model for model, _ in best):
         own = sorted((lam, candidate) for (of, lam), candidate in best.items() if of == model)
-        label, color = model_name(model), model_color(model)
+        label, color = model_info(model).noun, model_info(model).color
         scores = [100 * candidate["score"] for _, candidate in own]
         notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
         curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))
