@@ -21,9 +21,9 @@ def datasets(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What can be loaded, and from where.
+    """List the datasets and where they are.
 
-    A dataset that is not on this machine is downloaded into the per-user cache when it is first used.
+    A dataset that is not on this machine is downloaded to the per-user cache on first use.
     """
     from sharpen.datasets import find_dataset, list_datasets  # not above: it imports torch, and help should not wait
 

@@ -12,19 +12,21 @@ from sharpen.errors import InputError
 
 
 def evaluate(
-    predictions: Annotated[Path, typer.Argument(help="From `sharpen fit` or `sharpen predict`: .csv or .parquet.")],
-    labels: Annotated[Path, typer.Argument(help="Table with an id and a label for each node, blank where unknown.")],
+    predictions: Annotated[
+        Path, typer.Argument(help="Predictions of `sharpen fit` or `sharpen predict`, .csv or .parquet.")
+    ],
+    labels: Annotated[Path, typer.Argument(help="Table with node IDs and labels, blank where unknown.")],
     *,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the nodes.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of LABELS that holds the labels.")] = None,
+    id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS with node IDs.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of LABELS with the labels.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Count nodes too whose label was given to the fit; they flatter it.")
+        bool, typer.Option("--all", help="Include training nodes, which inflate the scores.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score predictions against labels that arrive later.
+    """Score predictions against labels that became known later.
 
-    Only nodes count whose label was not given to the fit. A blank prediction counts as not answered.
+    Training nodes are left out. A blank prediction counts as unanswered.
     """
     from sharpen.files import Columns, comparable_ids, label_column, read_nodes_and_edges, read_predictions
 

@@ -48,40 +48,40 @@ def fit(
     target: TargetColumn = None,
     weight: WeightColumn = None,
     features: Annotated[
-        str | None, of_columns(help="Columns to learn from, as a,b,c.", show_default="all others")
+        str | None, of_columns(help="Feature columns, comma-separated.", show_default="all others")
     ] = None,
-    ignore: Annotated[str | None, of_columns(help="Columns to leave out, as a,b,c.", show_default="none")] = None,
+    ignore: Annotated[str | None, of_columns(help="Columns to ignore, comma-separated.", show_default="none")] = None,
     model: Annotated[
         str,
         typer.Option(
-            help=f"auto; {', '.join(MODELS)}; or several, as gcn,sage.", autocompletion=offer("auto", *MODELS)
+            help=f"auto; {', '.join(MODELS)}; or several, comma-separated.", autocompletion=offer("auto", *MODELS)
         ),
     ] = "auto",
-    lam: Annotated[str, typer.Option(help="λ: auto; a number; or several to choose from, as 0.1,0.25.")] = "auto",
-    balance: Annotated[str, typer.Option(help="auto (none, and as much as λ); a number; or several.")] = "auto",
-    budget: Annotated[float, typer.Option(help="Minutes that the search may take.")] = 2.0,
+    lam: Annotated[str, typer.Option(help="λ: auto; a number; or candidates, comma-separated.")] = "auto",
+    balance: Annotated[
+        str, typer.Option(help="Class-balance weight: auto (0 or λ); a number; or candidates, comma-separated.")
+    ] = "auto",
+    budget: Annotated[float, typer.Option(help="Time budget of the search, in minutes.")] = 2.0,
     metric: Annotated[
         str,
         typer.Option(
-            help="What to choose by: accuracy, or balanced-accuracy, in which rare classes count alike.",
+            help="Model selection metric: accuracy, or balanced-accuracy (every class counts the same).",
             autocompletion=offer(*METRICS),
         ),
     ] = "accuracy",
     ensemble: Annotated[
-        bool, typer.Option("--ensemble/--no-ensemble", help="Whether the best runs vote together, or one decides.")
+        bool, typer.Option("--ensemble/--no-ensemble", help="Average the best models, or use the single best.")
     ] = True,
     class_weight: Annotated[
-        str | None, typer.Option(help="balanced: rare classes weigh as much as others in training.")
+        str | None, typer.Option(help="balanced: weight classes by inverse frequency in training.")
     ] = None,
     abstain: Abstain = None,
     every_class: EveryClass = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/fit-NODES")
-    ] = None,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/fit-NODES")] = None,
     layers: Annotated[int, _of_model(help="Number of layers.")] = 2,
-    hidden: Annotated[int, _of_model(help="Width of the layers.")] = 64,
-    dropout: Annotated[float, _of_model(help="Share of activations set to zero.")] = 0.5,
+    hidden: Annotated[int, _of_model(help="Hidden units per layer.")] = 64,
+    dropout: Annotated[float, _of_model(help="Dropout rate.")] = 0.5,
     norm: Annotated[str, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))] = "none",
     lr: Annotated[float, _of_model(help="Learning rate of Adam.")] = 0.01,
     weight_decay: Annotated[float, _of_model(help="Weight decay of Adam.")] = 0.0005,
@@ -89,16 +89,15 @@ def fit(
     on: On = "here",
     device: Device = "auto",
     batching: Batching = "auto",
-    seed: Annotated[int, typer.Option(help="Of folds, first weights and dropout.")] = 0,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result, and not how it comes about.")] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of folds, initial weights and dropout.")] = 0,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only, without progress.")] = False,
 ) -> None:
     """Label the unlabeled nodes of a graph of your own.
 
-    Learns from the labels in NODES, chooses model and λ by labels held out in turn, and writes predictions.csv (or .parquet),
-    model.safetensors (for `sharpen predict`), summary.json and page.html (everything to look at, in one file) into the output
-    folder.
+    Trains on the labels in NODES, chooses model and λ by cross-validation, and writes predictions.csv (or .parquet),
+    model.safetensors (for `sharpen predict`), summary.json and page.html (a self-contained report) to the output folder.
     """
     from sharpen.cli.outputs import output_folder, write_together
     from sharpen.cluster.connection import HERE, check_place
@@ -214,7 +213,7 @@ def fit(
     print_fit(summary, Console(highlight=False))
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
-        typer.echo(f"To look at it, open {folder / 'page.html'}")
+        typer.echo(f"Report: {folder / 'page.html'}")
 
 
 def _check_options(classifier: Any) -> None:

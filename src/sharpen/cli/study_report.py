@@ -25,7 +25,7 @@ def report(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Studies of `sharpen study list`, or YAML files of your own.",
+            help="Studies from `sharpen study list`, or your own YAML files.",
             show_default="all of the paper",
             autocompletion=lambda: [study.name for study in list_studies()],
         ),
@@ -34,24 +34,24 @@ def report(
         str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}.", show_default="those with results")
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of records.")] = STORE,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("sharpen-out") / "report",
-    figures: Annotated[bool, typer.Option("--figures", help="Draw the figures too, as PNG and SVG.")] = False,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("sharpen-out") / "report",
+    figures: Annotated[bool, typer.Option("--figures", help="Also draw the figures, as PNG and SVG.")] = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")] = True,
     findings: Annotated[Path | None, typer.Option(hidden=True)] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(help="Report runs that were given this limit.", min=1, show_default="none")
+        int | None, typer.Option(help="Report runs with this limit.", min=1, show_default="none")
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
     ] = None,
 ) -> None:
-    """Write what the records of studies say: page.html with all of it to look at, and
-    for each study and protocol its page in Markdown, its numbers as CSV and its
-    tables as LaTeX; cells without records say why.
+    """Report the records of studies: an HTML report (page.html), and for each study
+    and protocol its findings as Markdown, its numbers as CSV and its tables as
+    LaTeX. Cells without records say why.
 
-    Published numbers stand beside ours. Differences are paired on the same splits
-    and seeds, with their 95 % intervals. Nothing is trained.
+    Published numbers are shown next to ours. Differences are paired on the same
+    splits and seeds, with 95 % confidence intervals. Nothing is trained.
     """
     if findings is not None:
         raise InputError(
@@ -101,7 +101,7 @@ def report(
         f"{len(reports)} table{'s' * (len(reports) != 1)} in Markdown, CSV and LaTeX{', and figures,' if figures else ''} in {out}"
     )
     if page:
-        typer.echo(f"To look at all of it, open {out / 'page.html'}")
+        typer.echo(f"Report: {out / 'page.html'}")
 
 
 def _write_report(report: Report, out: Path, figures: bool) -> None:

@@ -26,7 +26,7 @@ from sharpen.fitting.calibrated import (
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
-from sharpen.fitting.isolated import Lonely, judge_lonely, lonely_nodes
+from sharpen.fitting.isolated import IsolatedNodes, judge_isolated, isolated_nodes
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
@@ -78,7 +78,7 @@ class Jury:
             count += 1
         probabilities = sharpen_by(total / count, self.temperature)
         if self.lonely is not None:
-            nodes = lonely_nodes(graph)
+            nodes = isolated_nodes(graph)
             probabilities[nodes] = sharpen_by(total[nodes] / count, self.lonely)
         return probabilities
 
@@ -210,15 +210,15 @@ def conclude(
             report["notes"].append(
                 "the one run on all labels diverged, so the runs on four fifths of them vote together"
             )
-    lonely = judge_lonely(evidence, chosen, graph, backbone) if graph.num_edges and chosen[0].uses_graph else None
+    lonely = judge_isolated(evidence, chosen, graph, backbone) if graph.num_edges and chosen[0].uses_graph else None
     jury = _jury(evidence, chosen, final, graph, y, backbone, lonely)
     report["temperature"] = jury.temperature
-    report["lonely"] = _account_of_lonely(graph, lonely)
-    report["notes"] += _note_of_lonely(report["lonely"])
+    report["lonely"] = _account_of_isolated(graph, lonely)
+    report["notes"] += _note_of_isolated(report["lonely"])
     without_labels = None
     if jury.spreads:
         alone = [candidate.rough for candidate in chosen]
-        lonely = None if lonely is None else judge_lonely(evidence, alone, graph, backbone)
+        lonely = None if lonely is None else judge_isolated(evidence, alone, graph, backbone)
         without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone, lonely)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
@@ -237,7 +237,7 @@ def _jury(
     graph: Graph,
     known: np.ndarray,
     backbone: Backbone,
-    lonely: Lonely | None,
+    lonely: IsolatedNodes | None,
 ) -> Jury:
     """The voters of the chosen candidates: all members of theirs, or the final one."""
     alone_at = None if lonely is None else lonely.temperature
@@ -337,15 +337,15 @@ def _report(
     }
 
 
-def _account_of_lonely(graph: Graph, lonely: Lonely | None) -> dict[str, Any] | None:
+def _account_of_isolated(graph: Graph, lonely: IsolatedNodes | None) -> dict[str, Any] | None:
     """How many nodes have no edge, and how well they should be predicted; None where the edges are not used."""
     if lonely is None:
         return None
-    nodes, labeled = lonely_nodes(graph), graph.y.numpy() >= 0
+    nodes, labeled = isolated_nodes(graph), graph.y.numpy() >= 0
     return {"unlabeled": int((nodes & ~labeled).sum()), "labeled": int((nodes & labeled).sum()), **asdict(lonely)}
 
 
-def _note_of_lonely(account: dict[str, Any] | None) -> list[str]:
+def _note_of_isolated(account: dict[str, Any] | None) -> list[str]:
     # Where no labeled node has an edge either, the accuracy is theirs.
     if account is None or not account["unlabeled"] or account["labeled"] == account["labels"]:
         return []

@@ -34,7 +34,7 @@ READING = (
     "each, those of a split are averaged before anything is tested. On one split an interval speaks of other seeds, not of other "
     "splits."
 )
-CHOSEN = "λ (or what else is named) is chosen by the mean validation score of the cell; test scores had no part in it."
+CHOSEN = "λ (or the named setting) is selected by the mean validation score of the cell; test scores are not used."
 
 
 def score_grid(outcome: Outcome, name: str) -> Table:

@@ -39,7 +39,7 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
         return f"{minus(name)}: no cell has all its pairs yet.{others}"
     text = (
         f"{minus(name)}: of {counts.cells} {plural('cell', counts.cells)}, {counts.gains} gain, {counts.losses} lose, "
-        f"{counts.unclear} show no clear difference (95 % t interval); corrected for being several (Holm), "
+        f"{counts.unclear} show no clear difference (95 % t interval); corrected for multiple comparisons (Holm), "
         f"{counts.corrected_gains} gain and {counts.corrected_losses} lose. Median over cells {signed(counts.median)} points, mean "
         f"{signed(counts.mean)}."
     )

@@ -86,8 +86,8 @@ def index_markdown(reports: Sequence[Report], total: str) -> str:
     parts = [
         "# Results",
         "",
-        "Made by `sharpen study report` from the records in `store/`; `make results` makes it anew. Every page has its",
-        "tables as CSV and LaTeX beside it; [page.html](page.html) has all of it to look at.",
+        "Made by `sharpen study report` from the records in `store/`; `make results` updates it. Every page has its",
+        "tables as CSV and LaTeX beside it; [page.html](page.html) shows all of it interactively.",
         "",
         "| study | protocol | runs | of its own | what it found | time, with shared runs | of its own |",
         "|:---|:---|:---|---:|:---|:---|---:|",

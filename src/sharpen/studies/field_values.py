@@ -130,7 +130,7 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
         first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
         steps = round((last - first) / step) if step else -1
         if not 0 <= steps <= 10_000 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
-            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; mend one of the three")
+            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; fix one of the three")
         # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.
         yield from (round(first + i * step, 10) for i in range(steps + 1))
     else:

@@ -283,7 +283,7 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
         model = check_model(cell["model"], where=source.place(where))
         if dataset not in datasets or model not in models:
             raise source.fail(
-                where, f"the study has no cell {dataset} {model} to leave out; mend it, or remove this entry"
+                where, f"the study has no cell {dataset} {model} to leave out; fix it, or remove this entry"
             )
         if (dataset, model) in skipped:
             raise source.fail(where, f"{dataset} {model} is left out twice; remove one of the entries")

@@ -1,6 +1,6 @@
 """A study as data: which cells, which variants of a trial, what to compare, and what was published about it.
 
-A study is one YAML file. The paper's tables and figures come along (``paper/*.yaml``); yours has the same keys:
+A study is one YAML file. Those of the paper's tables and figures are included (``paper/*.yaml``); yours has the same keys:
 
 .. code-block:: yaml
 

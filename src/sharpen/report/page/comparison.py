@@ -85,14 +85,14 @@ def comparison_page(
                 "in which the node's label was neither learnt from nor used to choose the epoch.",
             )
         )
-    sections.append(section("How this was made", facts(_facts(dataset, result))))
+    sections.append(section("Settings and versions", facts(_facts(dataset, result))))
     model = model_info(comparison.model).noun
     return Page(
         kind=f"sharpen compare · {comparison.dataset} · {model}",
         headline=headline(comparison),
         below=[
-            "Each sharpened run is compared with the plain run on the same split from the same first weights, so that what the "
-            "split brings cancels out.",
+            "Each sharpened run is compared with the plain run on the same split with the same initial weights, so that the effect "
+            "of the split cancels out.",
             *result["notes"],
         ],
         tiles=_tiles(comparison, subject, result),
@@ -142,7 +142,7 @@ def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float
     return section(
         "The gain of each pair",
         chart,
-        text="A dot is one pair of runs; the diamond is their mean, the bar its 95 % interval.",
+        text="Each dot is one pair of runs; the diamond is the mean, the bar its 95 % confidence interval.",
         half=len(rows) == 1,
     )
 
@@ -198,8 +198,8 @@ def _training(
         "Training",
         views,
         shown=min(shown, len(views) - 1),
-        text="Means over all runs, epoch by epoch; the band holds the middle half of them. Sharpening makes predictions of "
-        "unlabeled nodes surer (H_U falls) and keeps those of labeled nodes from becoming too sure (H_L).",
+        text="Mean over runs per epoch, with the interquartile range. Sharpening makes predictions on unlabeled nodes more "
+        "confident (H_U falls) and keeps those on labeled nodes from becoming overconfident (H_L).",
     )
 
 
@@ -245,21 +245,19 @@ def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Datas
     names = list(dataset.graph.class_names)
     return [
         choice(
-            "Is confidence what it says?",
+            "Calibration",
             reliabilities,
             half=True,
             text="Test nodes of all runs. Calibration is one temperature for each run, fitted on its validation nodes.",
         ),
         section(
-            "What abstaining buys",
-            coverage_chart(
-                curves, "Nodes are answered from the surest down; calibrated confidence, test nodes of all runs."
-            ),
-            text="Accuracy rises if only those nodes are answered of which the model is sure.",
+            "Accuracy against coverage",
+            coverage_chart(curves, "Nodes in order of calibrated confidence; test nodes of all runs."),
+            text="Accuracy when only the most confident predictions are kept.",
             half=True,
         ),
         section(
-            "What is taken for what",
+            "Confusion matrix",
             *(matrix(key, names, held.confusion) for key, held in variants.items()),
             text="Test nodes of all runs, in % of the nodes of each true class.",
         ),
@@ -271,7 +269,7 @@ def _facts(dataset: Dataset, result: Mapping[str, Any]) -> list[tuple[str, str]]
     entries = [
         ("data", f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, "
          f"{graph.num_classes} classes"),
-        ("identity of the graph", str(result["fingerprint"])),
+        ("fingerprint of the graph", str(result["fingerprint"])),
         ("splits", ", ".join(f"{name} ({key[:8]})" for name, key in result["split_ids"].items())),
         ("seeds", ", ".join(dict.fromkeys(str(entry["seed"]) for entry in result["pairs"]))),
     ]  # fmt: skip

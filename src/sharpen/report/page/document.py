@@ -29,7 +29,7 @@ class Page:
         below: What else must be known to trust the headline.
         tiles: The numbers to see first, each with what it is.
         sections: From :func:`sharpen.report.page.sections.section`.
-        command: What to type to have the same again.
+        command: The command that reproduces it.
         chapters: From :func:`sharpen.report.page.sections.chapter`; one of them is seen at a time, above the sections.
         opened: Which of them is seen first.
 
@@ -64,9 +64,7 @@ def render(page: Page) -> str:
     )
     tiles = "".join(f"<li><b>{_text(value)}</b><span>{_text(name)}</span></li>" for value, name in page.tiles)
     below = "".join(f'<p class="below">{_text(line)}</p>' for line in page.below)
-    command = (
-        f'<p>To have the same again:</p><code class="command">{_text(page.command)}</code>' if page.command else ""
-    )
+    command = f'<p>To reproduce:</p><code class="command">{_text(page.command)}</code>' if page.command else ""
     data = embedded({"chapters": page.chapters, "opened": page.opened, "sections": page.sections})
     return f"""<!doctype html>
 <html lang="en">

@@ -93,7 +93,7 @@ def nodes_section(
         chart["network"], cut = _network(graph, unsure, predicted, names, colors, truth, given)
         if cut:
             chart["note"] = f"Of {cut:,} edges, {MOST_EDGES:,} are drawn, chosen evenly."
-    return section("The graph, node by node" if "network" in chart else "Node by node", chart, text=text)
+    return section("The graph and its nodes" if "network" in chart else "Nodes", chart, text=text)
 
 
 def _listed(first: np.ndarray) -> np.ndarray:

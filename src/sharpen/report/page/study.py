@@ -170,7 +170,7 @@ def _sections(report: Report, known: Curves, share: Share) -> list[dict[str, Any
     entries += [("where records come from", report.provenance)]
     entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
     entries += [("datasets", ", ".join(study.datasets)), ("models", ", ".join(study.models))]
-    sections.append(section("How this was made", facts([(name, text) for name, text in entries if text])))
+    sections.append(section("Settings and versions", facts([(name, text) for name, text in entries if text])))
     return sections
 
 
