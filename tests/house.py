@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "sharpen"
-# Names that others use by a string, or that a library calls.
-_CALLED = {"main"}
+# What is called by way of another name: the entry point, and what every reader of datasets has.
+_CALLED = {"main", "files", "load"}
 
 
 class Function(NamedTuple):
@@ -62,32 +62,52 @@ def _docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def lonely_names() -> list[tuple[str, str]]:
-    """Public names of modules that nothing but their own module uses: neither the package, nor tests, scripts or documents."""
+    """Public functions and constants that nothing but their own module uses; a class is the type of what others hold.
+
+    Those who use a name import it, take it from its module, or name it in full, in the package, its tests, scripts or documents.
+    """
     root = SOURCE.parents[1]
-    others = [
-        path for folder in ("benchmarks", "docs", "results", "examples") for path in root.glob(f"{folder}/**/*.py")
-    ]
-    outside = "\n".join(path.read_text("utf-8") for path in others)
-    outside += "\n".join(path.read_text("utf-8") for path in [*root.glob("docs/**/*.md"), root / "README.md"])
-    texts = modules()
-    words = {path: set(re.findall(r"\w+", text)) for path, text in texts.items()}
-    outside_words = set(re.findall(r"\w+", outside))
-    found = []
+    folders = ("src", "tests", "benchmarks", "docs", "results", "examples")
+    files = [path for folder in folders for ending in ("py", "md") for path in (root / folder).rglob(f"*.{ending}")]
+    texts = {path: path.read_text("utf-8") for path in [*files, root / "README.md"]}
+    used: set[tuple[str, str]] = set()
     for path, text in texts.items():
+        used |= _taken(text, path)
+    every = "\n".join(texts.values())
+    found = []
+    for path, text in modules().items():
         if path.endswith("__init__.py"):
             continue
+        module = "sharpen." + path.removesuffix(".py").replace("/", ".")
         for name in _public(ast.parse(text)):
-            used = name in outside_words or any(name in own for other, own in words.items() if other != path)
-            if not used and name not in _CALLED:
+            named = f"{module}.{name}" in every or f"{module}:{name}" in every
+            if (module, name) not in used and not named and name not in _CALLED:
                 found.append((path, name))
     return found
+
+
+def _taken(text: str, path: Path) -> set[tuple[str, str]]:
+    """What a file takes from the modules of the package: (module, name)."""
+    found = {
+        (module, name.strip().split(" as ")[0])
+        for module, names in re.findall(r"from (sharpen[\w.]*) import (\([^)]*\)|[^\n(]*)", text)
+        for name in names.strip("()").replace("\n", " ").split(",")
+    }
+    # Modules that are imported whole, and what is taken from them by a dot.
+    whole = {f"{module}.{name}" for module, name in found} | set(re.findall(r"^import (sharpen[\w.]*)", text, re.M))
+    by_dot = set(re.findall(r"\.([A-Za-z_]\w*)|setattr\(\w+, \"(\w+)\"", text))
+    return found | {(module, name) for module in whole for names in by_dot for name in names}
 
 
 def _public(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         names: list[str] = []
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names = [] if any("command" in ast.dump(each) for each in node.decorator_list) else [node.name]
+        if isinstance(node, ast.FunctionDef):
+            names = (
+                []
+                if any(word in ast.dump(each) for each in node.decorator_list for word in ("command", "callback"))
+                else [node.name]
+            )
         elif isinstance(node, ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

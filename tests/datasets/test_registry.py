@@ -73,7 +73,7 @@ def test_nothing_is_found_in_an_empty_folder(tmp_path):
 def test_missing_file_is_downloaded_into_the_cache(server, cache, tmp_path, monkeypatch, data_root):
     content = (data_root / "heterophilous/filtered/chameleon_filtered.npz").read_bytes()
     server.content["/data/chameleon_filtered.npz"] = content
-    monkeypatch.setattr(heterophilous, "URL", f"{server.url}/data")
+    monkeypatch.setattr(heterophilous, "_URL", f"{server.url}/data")
     root = tmp_path / "given"
     root.mkdir()
     dataset = load_dataset("chameleon", root)
@@ -86,7 +86,7 @@ def test_missing_file_is_downloaded_into_the_cache(server, cache, tmp_path, monk
 
 
 def test_no_network(tmp_path, monkeypatch):
-    monkeypatch.setattr(heterophilous, "URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(heterophilous, "_URL", "http://127.0.0.1:9")
     with pytest.raises(
         InputError, match=r"127\.0\.0\.1:9/roman_empire\.npz could not .* put it at .*roman_empire\.npz"
     ):

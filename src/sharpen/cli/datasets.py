@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-COUNTS = ("nodes", "edges", "features", "classes")
+_COUNTS = ("nodes", "edges", "features", "classes")
 
 
 def datasets(
@@ -39,12 +39,12 @@ def datasets(
     terminal = sys.stdout.isatty()
     table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True)
-    for name in COUNTS:
+    for name in _COUNTS:
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("metric", "licence", "source", "on this machine"):
         table.add_column(name, overflow="fold")
     for info in list_datasets():
-        counts = (f"{getattr(info, name):,}" for name in COUNTS)
+        counts = (f"{getattr(info, name):,}" for name in _COUNTS)
         table.add_row(info.name, *counts, info.metric, info.licence, info.source, str(found[info.name] or "no"))
     # In a file or a pipe one dataset is one line.
     Console(width=None if terminal else 400).print(table)

@@ -37,15 +37,15 @@ def evaluate(
     tables = read_nodes_and_edges(labels, None, Columns(id=id_column, label=label))
     label_column(tables)
     truth = pd.Series(tables.labels, index=pd.Index(comparable_ids(tables.ids)), dtype=object)
-    scores = score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
+    scores = _score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
         return
-    for line in evaluation_lines(scores):
+    for line in _evaluation_lines(scores):
         typer.echo(line)
 
 
-def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool = False) -> dict[str, Any]:
+def _score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool = False) -> dict[str, Any]:
     """Scores of predictions against true labels, joined on ids as text.
 
     Args:
@@ -54,7 +54,7 @@ def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool
         everything: Whether to count nodes whose label was given to the fit.
 
     >>> frame = pd.DataFrame({"id": ["a", "b", "c"], "label": ["x", "y", None], "probability": [0.9, 0.6, 0.4], "labeled": False})
-    >>> scores = score_predictions(frame, pd.Series({"a": "x", "b": "x", "c": "x", "d": "x"}))
+    >>> scores = _score_predictions(frame, pd.Series({"a": "x", "b": "x", "c": "x", "d": "x"}))
     >>> scores["nodes"], scores["answered"], scores["accuracy"]
     (3, 0.6666666666666666, 0.5)
     """
@@ -92,10 +92,10 @@ def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool
     return scores
 
 
-def evaluation_lines(scores: dict[str, Any]) -> list[str]:
+def _evaluation_lines(scores: dict[str, Any]) -> list[str]:
     """The scores in words.
 
-    >>> evaluation_lines({"nodes": 3, "answered": 0.0})
+    >>> _evaluation_lines({"nodes": 3, "answered": 0.0})
     ['3 nodes with a label now, none of them answered: every prediction is blank.']
     """
     if "accuracy" not in scores:

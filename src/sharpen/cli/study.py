@@ -35,29 +35,29 @@ study = typer.Typer(
 )
 study.command()(report)
 
-Names = Annotated[
+_Names = Annotated[
     list[str],
     typer.Argument(
         help="Studies from `sharpen study list`, or your own YAML files.",
         autocompletion=lambda: [study.name for study in list_studies()],
     ),
 ]
-Protocol = Annotated[
+_Protocol = Annotated[
     str,
     typer.Option(
         help="paper (the paper's splits and seeds), paired (20 splits or seeds), ablation (the split of its ablations)."
     ),
 ]
-Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-MaxEpochs = Annotated[int | None, typer.Option(help="Maximum epochs, for a quick look.", min=1)]
-Data = Annotated[
+_Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+_Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+_MaxEpochs = Annotated[int | None, typer.Option(help="Maximum epochs, for a quick look.", min=1)]
+_Data = Annotated[
     Path | None,
     typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
 ]
-StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
-Device = Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")]
-Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
+_StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
+_Device = Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")]
+_Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
 
 
 @study.command("list")
@@ -79,16 +79,16 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @study.command()
 def run(
-    names: Names,
-    protocol: Protocol = "paper",
-    datasets: Datasets = None,
-    models: Models = None,
+    names: _Names,
+    protocol: _Protocol = "paper",
+    datasets: _Datasets = None,
+    models: _Models = None,
     on: On = "here",
-    device: Device = "auto",
-    precision: Precision = "float32",
-    max_epochs: MaxEpochs = None,
-    store: StoreFolder = STORE,
-    data: Data = None,
+    device: _Device = "auto",
+    precision: _Precision = "float32",
+    max_epochs: _MaxEpochs = None,
+    store: _StoreFolder = STORE,
+    data: _Data = None,
     download: Annotated[bool, typer.Option("--download", help="Download missing datasets.")] = False,
     time_limit: Annotated[
         float | None, typer.Option(help="Time limit in minutes; nothing is started that would exceed it.", min=0)
@@ -139,14 +139,14 @@ def status(
             autocompletion=lambda: [study.name for study in list_studies()],
         ),
     ] = None,
-    protocol: Protocol = "paper",
-    datasets: Datasets = None,
-    models: Models = None,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    max_epochs: MaxEpochs = None,
-    store: StoreFolder = STORE,
-    data: Data = None,
+    protocol: _Protocol = "paper",
+    datasets: _Datasets = None,
+    models: _Models = None,
+    device: _Device = "auto",
+    precision: _Precision = "float32",
+    max_epochs: _MaxEpochs = None,
+    store: _StoreFolder = STORE,
+    data: _Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what is done, running and missing, why, and the estimated time left.

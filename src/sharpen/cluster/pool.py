@@ -22,7 +22,7 @@ from sharpen.trial import Record, Trial
 
 _LOOK_SECONDS = 0.5
 # A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
-RETRIES = 3
+_RETRIES = 3
 # Where trials are shared out all at once: more shares than CPUs, because some take longer than others.
 _SHARES_OF_A_CPU = 2
 # What a process on a CPU takes, at most as far as was seen: of itself, and of one layer's activations.
@@ -223,10 +223,10 @@ class Pool:
         try:
             outcome, node = self._get(reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError, lost.ObjectLostError) as error:
-            if task.attempt <= RETRIES:
+            if task.attempt <= _RETRIES:
                 self._hand_out(replace(task, attempt=task.attempt + 1))
                 return None
-            reason = f"{RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
+            reason = f"{_RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
             return Result(InputError(reason), attempts=task.attempt)
         return Result(outcome, self.labels().get(node, node[:4]), task.attempt)
 

@@ -26,7 +26,7 @@ from sharpen.fitting.calibrated import (
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
-from sharpen.fitting.isolated import IsolatedNodes, judge_isolated, isolated_nodes
+from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
@@ -73,7 +73,7 @@ class Jury:
     def probabilities(self, graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone) -> np.ndarray:
         """Calibrated probabilities [N, C]."""
         total, count = np.zeros((graph.num_nodes, num_classes)), 0
-        for vote in votes(self.voters, graph, known, num_classes, backbone):
+        for vote in _votes(self.voters, graph, known, num_classes, backbone):
             total += vote
             count += 1
         probabilities = sharpen_by(total / count, self.temperature)
@@ -168,7 +168,7 @@ def identify(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def votes(
+def _votes(
     voters: Sequence[Voters], graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone
 ) -> Iterator[np.ndarray]:
     """What each member says of every node, its opinions weighed: probabilities [N, C], one after the other."""
@@ -247,12 +247,12 @@ def _jury(
     if final is None and max(places) == 0:
         return Jury(folds, temperature, alone_at)
     nodes = _some_unlabeled(graph)
-    said = [vote[nodes] for vote in votes(folds, graph, known, graph.num_classes, backbone)]
+    said = [vote[nodes] for vote in _votes(folds, graph, known, graph.num_classes, backbone)]
     confidence = _confidence_of_folds(said, places, temperature)
     if final is None:
         return Jury(folds, temperature_for_confidence(np.mean(said, axis=0), confidence), alone_at)
     alone = [Voters(chosen[0], folds[0].counts, [final.weights])]
-    vote = next(votes(alone, graph, known, graph.num_classes, backbone))
+    vote = next(_votes(alone, graph, known, graph.num_classes, backbone))
     return Jury(alone, temperature_for_confidence(vote[nodes], confidence), alone_at)
 
 

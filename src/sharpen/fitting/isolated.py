@@ -60,7 +60,9 @@ def without_edges(graph: Graph) -> Graph:
     return dataclasses.replace(graph, edge_index=torch.empty((2, 0), dtype=torch.long), edge_weight=None)
 
 
-def judge_isolated(evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, backbone: Backbone) -> IsolatedNodes | None:
+def judge_isolated(
+    evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, backbone: Backbone
+) -> IsolatedNodes | None:
     """Asks the chosen members about labeled nodes they never met, with all edges taken away; None where there are none to ask.
 
     None too for a graph that is kept on disk, whose nodes without edges are taken like all others: it is not copied for this.

@@ -78,10 +78,10 @@ def stored_dataset(name: str, root: str | os.PathLike[str] | None = None) -> Dat
         loaded = load_dataset(name, root)
         keep_split(loaded.splits["given-0"], folder)
         store_graph(loaded.graph, folder)
-    return open_stored(name, folder)
+    return _open_stored(name, folder)
 
 
-def open_stored(name: str, folder: Path) -> Dataset:
+def _open_stored(name: str, folder: Path) -> Dataset:
     """A stored graph with the split that was kept beside it (:func:`keep_split`)."""
     if not _split_file(folder).is_file():
         raise InputError(
@@ -104,4 +104,4 @@ def _split_file(folder: Path) -> Path:
 
 def recipe_dataset(recipe: Recipe, root: str | os.PathLike[str] | None = None, stored: Path | None = None) -> Dataset:
     """The data of a recipe, or the stored graph of a folder in its place."""
-    return stored_dataset(recipe.dataset, root) if stored is None else open_stored(recipe.dataset, stored)
+    return stored_dataset(recipe.dataset, root) if stored is None else _open_stored(recipe.dataset, stored)

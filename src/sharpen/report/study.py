@@ -36,7 +36,7 @@ from sharpen.report.tables import Table
 from sharpen.studies.spec import Contrast, Study
 
 # So many comparisons have a table in the paper's layout; of more, the first alone if it is of a choice, which the rest lead to.
-MOST_GRIDS = 4
+_MOST_GRIDS = 4
 
 
 def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
@@ -55,7 +55,7 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
     """
     study = outcome.study
     curves = lambda_curves(outcome)
-    is_curve = is_about_lam(outcome, curves)
+    is_curve = _is_about_lam(outcome, curves)
     trajectories = dynamics(outcome, traces) if traces is not None else []
     findings = _findings(outcome, curves, trajectories, is_curve)
     blocks: list[Block] = [Sentences(FOUND, tuple(findings))] if findings else []
@@ -64,7 +64,7 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
         blocks += [entropy_charts(trajectories), Tables("The gap of all cells", {"gap": gap})]
     blocks.append(_tables(outcome, curves, is_curve))
     # What is traced is what the study is about: test scores stand in its tables.
-    if not is_curve and not trajectories and (drawn := difference_charts(outcome, shown_contrasts(outcome))):
+    if not is_curve and not trajectories and (drawn := difference_charts(outcome, _shown_contrasts(outcome))):
         blocks.append(drawn)
     blocks += _lambda_charts(curves, missing_lams(outcome, curves))
     if offsets := offset_steps(outcome):
@@ -93,7 +93,7 @@ def _findings(outcome: Outcome, curves: Sequence[Curve], trajectories: Sequence[
     if is_curve:
         found += band_sentences(curves, missing_lams(outcome, curves))
     else:
-        found += gain_sentences(outcome, [contrast.name for contrast in leading_contrasts(outcome.study)], MOST_GRIDS)
+        found += gain_sentences(outcome, [contrast.name for contrast in _leading_contrasts(outcome.study)], _MOST_GRIDS)
     if outcome.protocol == "paper":
         found += [agreement_sentence(outcome, name) for name in outcome.names if _published(outcome, name)]
     return found
@@ -104,11 +104,11 @@ def _tables(outcome: Outcome, curves: Sequence[Curve], is_curve: bool) -> Tables
     study = outcome.study
     views: dict[str, Table] = {}
     known: list[bool] = []  # whether a table has numbers
-    contrasts = {} if is_curve else {minus(contrast.name): contrast for contrast in shown_contrasts(outcome)}
+    contrasts = {} if is_curve else {minus(contrast.name): contrast for contrast in _shown_contrasts(outcome)}
     for name, contrast in contrasts.items():
         views[name] = gain_grid(outcome, contrast)
         known.append(any(effect.difference is not None for _, effect in outcome.effects(contrast.name)))
-    for name in scored_names(outcome):
+    for name in _scored_names(outcome):
         views[f"scores of {name}"] = score_grid(outcome, name)
         known.append(any(cell.sides[name].n for cell in outcome.cells))
     if is_curve:
@@ -116,7 +116,7 @@ def _tables(outcome: Outcome, curves: Sequence[Curve], is_curve: bool) -> Tables
     if (chosen := retuned_table(outcome)) is not None:
         views["what was chosen"] = chosen
     if study.compare and not is_curve:
-        detailed = details(outcome, leading_contrasts(study), only_pairs=True)
+        detailed = details(outcome, _leading_contrasts(study), only_pairs=True)
         views |= {"every number": detailed} if detailed.rows else {}
     text = "The score, what it gains, and the 95 % interval, bold where it excludes zero."
     if study.published is not None:
@@ -138,46 +138,46 @@ def _lambda_charts(curves: Sequence[Curve], missing: str | None) -> list[Block]:
     return [*blocks, improvement_charts(curves, missing)] if many else blocks
 
 
-def leading_contrasts(study: Study) -> tuple[Contrast, ...]:
+def _leading_contrasts(study: Study) -> tuple[Contrast, ...]:
     """The comparisons that are told: all, or of many the first, if it is of a choice among the others.
 
     >>> from sharpen.studies import load_study
-    >>> [contrast.name for contrast in leading_contrasts(load_study("offset"))]
+    >>> [contrast.name for contrast in _leading_contrasts(load_study("offset"))]
     ['best-offset - ts-tuned']
     """
-    if len(study.compare) > MOST_GRIDS and study.compare[0].variant in study.choose:
+    if len(study.compare) > _MOST_GRIDS and study.compare[0].variant in study.choose:
         return study.compare[:1]
     return study.compare
 
 
-def shown_contrasts(outcome: Outcome) -> tuple[Contrast, ...]:
+def _shown_contrasts(outcome: Outcome) -> tuple[Contrast, ...]:
     """Those of them that have a table in the paper's layout: of many the first that have complete cells, if any has.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
-    >>> [contrast.name for contrast in shown_contrasts(empty)]
+    >>> [contrast.name for contrast in _shown_contrasts(empty)]
     ['ts--1 - baseline']
     """
-    told = leading_contrasts(outcome.study)
-    if len(told) <= MOST_GRIDS:
+    told = _leading_contrasts(outcome.study)
+    if len(told) <= _MOST_GRIDS:
         return told
     ready = [c for c in told if any(effect.complete for _, effect in outcome.effects(c.name))]
-    return tuple(ready[:MOST_GRIDS]) or told[:1]
+    return tuple(ready[:_MOST_GRIDS]) or told[:1]
 
 
-def is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
+def _is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
     """Whether a study is one of λ itself: many comparisons, of which none stands out, all between points of λ curves.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> is_about_lam(outcome(load_study("lambda-curves"), "paper", pd.DataFrame()), [])
+    >>> _is_about_lam(outcome(load_study("lambda-curves"), "paper", pd.DataFrame()), [])
     False
     """
     contrasts = outcome.study.compare
-    if not curves or len(contrasts) <= MOST_GRIDS or leading_contrasts(outcome.study) != contrasts:
+    if not curves or len(contrasts) <= _MOST_GRIDS or _leading_contrasts(outcome.study) != contrasts:
         return False
     names = {name for contrast in contrasts for name in contrast}
     return all(name in outcome.study.variants for name in names) and all(
@@ -188,7 +188,7 @@ def is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
     )
 
 
-def scored_names(outcome: Outcome) -> list[str]:
+def _scored_names(outcome: Outcome) -> list[str]:
     """The variants and choices whose scores have a table of their own.
 
     Those that the paper has a score for, and those that neither a comparison nor a choice names; scores that stand beside their
@@ -197,11 +197,11 @@ def scored_names(outcome: Outcome) -> list[str]:
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> scored_names(outcome(load_study("main"), "paper", pd.DataFrame()))
+    >>> _scored_names(outcome(load_study("main"), "paper", pd.DataFrame()))
     ['baseline']
     """
     study = outcome.study
-    beside = {contrast.variant for contrast in leading_contrasts(study)[:MOST_GRIDS]}
+    beside = {contrast.variant for contrast in _leading_contrasts(study)[:_MOST_GRIDS]}
     named = {name for contrast in study.compare for name in contrast}
     named |= {name for candidates in study.choose.values() for name in candidates}
     return [name for name in outcome.names if name not in beside and (name not in named or _published(outcome, name))]

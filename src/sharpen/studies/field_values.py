@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "λ": "write it as lam",
 }
 # What a variant may set: the rest of a trial comes from its cell and its run.
-FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
+_FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
 _FLAGS = ("residual", "input_linear", "sharpen_val")
 _WORDS = ("norm", "batching")
 _WHOLE = ("layers", "hidden", "epochs")
@@ -79,7 +79,7 @@ def fields_of(source: Source, where: Where, given: Any) -> dict[str, Any]:
     for name in found:
         if name in _ELSEWHERE:
             raise source.fail((*where, name), f"there is no field {name!r} here: {_ELSEWHERE[name]}")
-    source.keys(where, found, FIELDS, "field")
+    source.keys(where, found, _FIELDS, "field")
     return found
 
 

@@ -26,7 +26,7 @@ from sharpen.datasets.catalog import CATALOG, DATASETS, looks_like_a_file
 from sharpen.errors import InputError, did_you_mean
 
 PROTOCOLS = ("paper", "paired", "ablation")
-PAIRS = 20
+_PAIRS = 20
 
 
 def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[str, int]]:
@@ -45,7 +45,7 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     splits = CATALOG[one_of("dataset", dataset, DATASETS)].splits
     names, usual = splits.paper, splits.runs
     if one_of("protocol", protocol, PROTOCOLS) == "paired":
-        usual = PAIRS
+        usual = _PAIRS
         if splits.paired is not None:
             names = tuple(splits.paired.format(seed=i) for i in range(count or usual))
     elif protocol == "ablation" and splits.ablation is not None:

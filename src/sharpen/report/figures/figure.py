@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Panels = list[list[Chart | None]]
+_Panels = list[list[Chart | None]]
 
 
 @styled
@@ -57,7 +57,7 @@ def draw(charts: Charts) -> Figure:
     return figure
 
 
-def _rows(charts: Charts, layout: Layout) -> Panels:
+def _rows(charts: Charts, layout: Layout) -> _Panels:
     """The charts as they stand on paper: a row for each view, or so many in each row."""
     chosen = {name: list(own) for name, own in charts.views.items() if layout.views is None or name in layout.views}
     if layout.columns is None:
@@ -79,7 +79,7 @@ def _empty(axes: Axes, *, told: bool) -> None:
         axes.text(0.5, 0.5, "not complete yet", transform=axes.transAxes, ha="center", va="center", color=NEUTRAL)
 
 
-def _label(grid: np.ndarray, rows: Panels, names: list[str]) -> None:
+def _label(grid: np.ndarray, rows: _Panels, names: list[str]) -> None:
     """What an axis is stands where a row begins and where a column ends; titles that all rows share, above the first."""
     titles = [[chart and chart["title"] for chart in row] for row in rows]
     shared = len(rows) > 1 and len(rows[0]) > 1 and all(own == titles[0] for own in titles[1:])
@@ -106,7 +106,7 @@ def _axis(chart: Chart, name: str) -> str:
     return str(chart[name]["label"])
 
 
-def _legend(figure: Figure, grid: np.ndarray, rows: Panels) -> None:
+def _legend(figure: Figure, grid: np.ndarray, rows: _Panels) -> None:
     found: dict[object, Artist] = {}
     for row in rows:
         for chart in row:

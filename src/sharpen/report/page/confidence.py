@@ -9,8 +9,8 @@ import numpy as np
 from sharpen.evaluation.calibration import Reliability, calibration_gap, reliability_of_confidence
 from sharpen.report.charts import axis, lines, series
 
-BINS = 15
-MOST_LEVELS = 60
+_BINS = 15
+_MOST_LEVELS = 60
 
 
 class Judged(NamedTuple):
@@ -103,7 +103,7 @@ def coverage_of(confidence: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np
     """
     order = np.argsort(-confidence, kind="stable")
     running = np.cumsum(hit[order]) / np.arange(1, len(order) + 1)
-    levels = np.unique(np.linspace(0.1, 1, MOST_LEVELS) * len(order)).round().astype(int)
+    levels = np.unique(np.linspace(0.1, 1, _MOST_LEVELS) * len(order)).round().astype(int)
     last = np.unique(np.maximum(levels, 1)) - 1
     # Nodes as sure as each other are answered together.
     ordered = confidence[order]
@@ -118,6 +118,6 @@ def tables_of(judged: Judged) -> tuple[Reliability, Reliability]:
     [np.int64(1), np.int64(1)]
     """
     return (
-        reliability_of_confidence(judged.before, judged.hit, BINS),
-        reliability_of_confidence(judged.after, judged.hit, BINS),
+        reliability_of_confidence(judged.before, judged.hit, _BINS),
+        reliability_of_confidence(judged.after, judged.hit, _BINS),
     )

@@ -19,7 +19,7 @@ from sharpen.studies.cost import duration
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
 
-Curves = Mapping[Cell, tuple[Curve, str]]
+_Curves = Mapping[Cell, tuple[Curve, str]]
 
 _PROTOCOLS = {
     "paired": "paired protocol: 20 splits or seeds",
@@ -160,7 +160,7 @@ def _curves(reports: Sequence[Report]) -> dict[str, dict[Cell, tuple[Curve, str]
     return found
 
 
-def _sections(report: Report, known: Curves, share: Share) -> list[dict[str, Any]]:
+def _sections(report: Report, known: _Curves, share: Share) -> list[dict[str, Any]]:
     study = report.study
     own_curves = dict(known) | {Cell(curve.dataset, curve.model): (curve, study.name) for curve in report.curves}
     sections = [made for block in report.blocks if (made := _section(block, report, own_curves)) is not None]
@@ -174,7 +174,7 @@ def _sections(report: Report, known: Curves, share: Share) -> list[dict[str, Any
     return sections
 
 
-def _section(block: Block, report: Report, curves: Curves) -> dict[str, Any] | None:
+def _section(block: Block, report: Report, curves: _Curves) -> dict[str, Any] | None:
     """A block of the report as a section of the page; None if it is only for paper."""
     if isinstance(block, Sentences):
         title = f"{block.title}, and why" if block.title == MISSING else block.title
