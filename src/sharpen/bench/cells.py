@@ -70,12 +70,13 @@ def geometric_mean(timings: Iterable[Timing]) -> float:
 
 
 def time_cells(
-    cells: Iterable[tuple[Dataset, str]],
+    cells: Iterable[tuple[Dataset, Any]],
     device: torch.device,
     precision: str,
     members: int | None = None,
     seconds: float = 1.0,
     model_args: Mapping[str, Any] | None = None,
+    ceiling: bool = True,
 ) -> Iterator[Timing]:
     """Times every (dataset, model), one after another, with the paper's settings.
 
@@ -85,22 +86,23 @@ def time_cells(
         members: The population's size; by default up to 205, as many as fit.
         seconds: How long to time each side.
         model_args: Further arguments of the models.
+        ceiling: Whether to measure what the device could do at best.
     """
     with arithmetic(precision, device) as dtype:
-        ceiling = measure_ceiling(device)
+        limit = measure_ceiling(device) if ceiling else None
         for dataset, model in cells:
-            yield _time_cell(dataset, model, device, precision, dtype, members, seconds, ceiling, model_args)
+            yield _time_cell(dataset, model, device, precision, dtype, members, seconds, limit, model_args)
 
 
 def _time_cell(
     dataset: Dataset,
-    model: str,
+    model: Any,
     device: torch.device,
     precision: str,
     dtype: torch.dtype,
     members: int | None,
     seconds: float,
-    ceiling: Ceiling,
+    ceiling: Ceiling | None,
     model_args: Mapping[str, Any] | None,
 ) -> Timing:
     trial = resolve(Trial(model=model, model_args=model_args, lam=0.25), dataset)
@@ -120,7 +122,8 @@ def _time_cell(
     ]
     size = members or population_size(way, dataset, trials)
     each, memory = time_population(way, dataset, trials[:size], seconds)
-    floor = None if blueprint.network is None else ceiling.seconds(_work(blueprint.network, dataset))
+    known = ceiling is not None and blueprint.network is not None
+    floor = ceiling.seconds(_work(blueprint.network, dataset)) if known else None
     return Timing(
         dataset.name, blueprint.title, precision, size, plain, each / size, plain_memory, memory, floor, way.full_name
     )

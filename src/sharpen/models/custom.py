@@ -78,9 +78,9 @@ def _digest(named: Any, thing: object) -> str:
 def load_custom(name: str) -> Custom:
     """The model that a name stands for; imports the file or package that it names.
 
-    >>> load_custom("torch.nn:Linera")
+    >>> load_custom("torch.nn:Bilinea")
     Traceback (most recent call last):
-    sharpen.errors.InputError: model is 'torch.nn:Linera', but torch.nn has no Linera; did you mean 'Linear'?
+    sharpen.errors.InputError: model is 'torch.nn:Bilinea', but torch.nn has no Bilinea; did you mean 'Bilinear'?
     """
     if name in _KNOWN:
         return _KNOWN[name]

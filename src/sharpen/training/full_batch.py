@@ -40,13 +40,7 @@ def train_full(
     """Trains trials of one architecture; ``finished`` is given the records of every population as soon as it is trained."""
 
     def some(batch: list[Trial]) -> list[Record]:
-        start = time.perf_counter()
-        splits = [dataset.splits[str(trial.split)] for trial in batch]
-        population = _population_kind(batch[0])(way, dataset.metric, batch, splits, terms)
-        stride = 1 if way.inputs.device.type == "cpu" else 20
-        Runner(population).run(lambda epochs: bar.advance(epochs * len(batch), population), stride)
-        results, seconds = population.results(), time.perf_counter() - start
-        return finished(make_records(batch, results, True, seconds, way.full_name, blueprint.digest))
+        return finished(_train_population(way, blueprint, dataset, batch, bar, terms))
 
     def too_large(_: int) -> str:
         in_pieces = "take the graph in pieces with --batching clusters, " if blueprint.network is not None else ""
@@ -56,6 +50,18 @@ def train_full(
         )
 
     return halving(trials, population_size(way, dataset, trials), some, too_large)
+
+
+def _train_population(
+    way: Way, blueprint: Blueprint, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
+) -> list[Record]:
+    start = time.perf_counter()
+    splits = [dataset.splits[str(trial.split)] for trial in trials]
+    population = _population_kind(trials[0])(way, dataset.metric, trials, splits, terms)
+    stride = 1 if way.inputs.device.type == "cpu" else 20
+    Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
+    results, seconds = population.results(), time.perf_counter() - start
+    return make_records(trials, results, True, seconds, way.full_name, blueprint.digest)
 
 
 def halving(
