@@ -3,11 +3,11 @@
 from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached.
-MOST_LINES, MOST_CODE = 32_500, 20_500
+MOST_LINES, MOST_CODE = 33_000, 20_900
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # What is longer still, and may only become shorter: a command's function is mostly its options.
 LONG_MODULES = {"objective.py": 568}
-LONG_FUNCTIONS = {"cli/fit.py:fit": 171, "cli/compare.py:compare": 100}
+LONG_FUNCTIONS = {"cli/compare.py:compare": 100}
 # Where names that only their own module uses are still public.
 OPEN = ("bench/", "comparison.py", "estimator.py", "files/", "fitting/", "kernels/", "models/", "objective.py", "store/",
         "training/", "trial.py", "cli/compare.py", "datasets/download.py")  # fmt: skip
