@@ -1,4 +1,4 @@
-"""The one exception for mistakes a user can mend, and the nearest word to one that is misspelt."""
+"""The one exception for mistakes a user can fix, and the nearest word to one that is misspelt."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError
 from sharpen.paper import setting
 from sharpen.studies import Study, each_once, list_studies, load_study, plan
-from sharpen.studies.spec import KEYS, PAPER_STUDIES
+from sharpen.studies.loading import KEYS, PAPER_STUDIES
 
 MINE = """\
 title: Mine
