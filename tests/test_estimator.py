@@ -23,11 +23,10 @@ from torch_geometric.nn.models import SGFormer
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
 from sharpen.files import FeatureEncoder, read_nodes_and_edges
-from sharpen.fitting import backbone
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.members import Job, Member
 from sharpen.graph import Graph
-from sharpen.training import memory
+from sharpen.training import memory, scores
 from tests.fitting.camps import two_camps
 
 SMALL = {"hidden": 8, "epochs": 15, "device": "cpu"}
@@ -218,8 +217,8 @@ def test_whether_the_graph_was_cut_is_saved(tmp_path: Path, monkeypatch: pytest.
     classifier.save(tmp_path / "m.safetensors")
     monkeypatch.undo()
     again, layerwise = NodeClassifier.load(tmp_path / "m.safetensors"), []
-    original = backbone.layerwise_logits
-    monkeypatch.setattr(backbone, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
+    original = scores.layerwise_logits
+    monkeypatch.setattr(scores, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
     assert np.array_equal(again.predict_proba(two_camps()), before)
     assert layerwise
 

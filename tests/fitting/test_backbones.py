@@ -1,4 +1,4 @@
-"""The backbone, with models of ours and of somebody's own: what predicts is what was trained, and nothing else in the process is disturbed."""
+"""The backbone, with any model: what predicts is what was trained, and nothing else in the process is disturbed."""
 
 import dataclasses
 from collections.abc import Callable
