@@ -60,7 +60,7 @@ def test_the_lines_hold_what_the_summary_holds() -> None:
     ]
     assert lines[6].split()[:5] == ["chosen", "75.0", "%", "0.200", "→"]
     assert lines[7].startswith("without the graph")
-    assert lines[8].startswith("Each row was chosen without the labels that score it")
+    assert lines[8].startswith("Each row was selected without the labels that score it")
     assert lines[9] == (
         "Abstaining below 0.8: 62.5 % of the unlabeled nodes get a label; at 0.8, 90.0 % of held-out answers are right "
         "(9 of 10, 95 % CI 60.0 to 98.0)."

@@ -23,16 +23,18 @@ COMMANDS = {
     "predict": Place(
         "predict",
         "predict",
-        "Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns.",
+        "Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns.",
     ),
-    "evaluate": Place("evaluate", "evaluate", "Score predictions against labels that arrive later."),
+    "evaluate": Place("evaluate", "evaluate", "Score predictions against labels that became known later."),
     "serve": Place("serve", "serve", "Answer predictions over HTTP with a model that `sharpen fit` saved."),
     "compare": Place("compare", "compare", "Compare sharpened with plain training on the same splits and seeds."),
-    "study": Place("study", "study", "The paper's tables and figures, and your own studies: runs that resume."),
-    "recipe": Place(
-        "recipe", "recipe", "Large graphs: settings by name; those in clusters are resumable, for torchrun too."
+    "study": Place(
+        "study", "study", "Run and report the paper's tables and figures, or your own studies; runs resume."
     ),
-    "datasets": Place("datasets", "datasets", "What can be loaded, and from where."),
+    "recipe": Place(
+        "recipe", "recipe", "Train on large graphs with tested settings; cluster recipes resume and run under torchrun."
+    ),
+    "datasets": Place("datasets", "datasets", "List the datasets and where they are."),
     "bench": Place(
         "bench",
         "bench",

@@ -18,10 +18,10 @@ from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.graph.splits import load_split
+from sharpen.graph.split_files import load_split
 
-URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
-SPLITS_URL = (
+_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
+_SPLITS_URL = (
     "https://raw.githubusercontent.com/LUOyk1999/tunedGNN/23f9604e8b13a9a6d3faa2f691cd844006979153/medium_graph/data"
 )
 
@@ -33,7 +33,7 @@ GRAPHS = {
     "physics": "coauthor/Physics/raw/ms_academic_phy.npz",
 }
 
-SPLITS = {
+_SPLITS = {
     "computer": ("amazon-computer", "dff698aba1dd30b8bd7d1dca65c60b1f8d9027d950e07a23e86dcbf16c539f24"),
     "photo": ("amazon-photo", "0609f6ab15ddabfe33a34f10d960d09499e634472f72104abb1f3be858127432"),
     "cs": ("coauthor-cs", "b8c46a38d93b1f9d6b8b8ab944d870e8d44ccdde0639188681e0d38212480ec5"),
@@ -91,10 +91,10 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> [file.path for file in files("cs")]
     ['coauthor/CS/raw/ms_academic_cs.npz', 'splits/cs.npz']
     """
-    upstream, sha256 = SPLITS[name]
+    upstream, sha256 = _SPLITS[name]
     return (
-        RemoteFile(GRAPHS[name], f"{URL}/{Path(GRAPHS[name]).name}"),
-        RemoteFile(f"splits/{name}.npz", f"{SPLITS_URL}/{upstream}_split.npz", sha256),
+        RemoteFile(GRAPHS[name], f"{_URL}/{Path(GRAPHS[name]).name}"),
+        RemoteFile(f"splits/{name}.npz", f"{_SPLITS_URL}/{upstream}_split.npz", sha256),
     )
 
 

@@ -9,7 +9,7 @@ import torch
 
 # Below so many activations in a layer, an operation takes so short that threads wait for each other more than they work; with
 # something else running on the machine, many times longer.
-WORTHWHILE = 2**18
+_WORTHWHILE = 2**18
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def suitable_threads(num_nodes: int, hidden: int) -> Iterator[None]:
     1
     """
     before = torch.get_num_threads()
-    if num_nodes * hidden < WORTHWHILE:
+    if num_nodes * hidden < _WORTHWHILE:
         torch.set_num_threads(1)
     try:
         yield

@@ -11,9 +11,8 @@ from rich.table import Table
 
 _ERRORS = {"ece": "ECE", "brier": "Brier", "log_loss": "log-loss"}
 _LEGEND = (
-    "Each row was chosen without the labels that score it, among all candidates or those its name says; the sentences above "
-    "compare these rows. ECE (how far confidence is from accuracy), Brier and log-loss are smaller where probabilities can be "
-    "believed."
+    "Each row was selected without the labels that score it, among all candidates or those its name says; the sentences above "
+    "compare these rows. ECE (expected calibration error), Brier score and log-loss are lower for better probabilities."
 )
 # So many classes are counted one by one.
 _MOST_COUNTED = 8

@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "λ": "write it as lam",
 }
 # What a variant may set: the rest of a trial comes from its cell and its run.
-FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
+_FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
 _FLAGS = ("residual", "input_linear", "sharpen_val")
 _WORDS = ("norm", "batching")
 _WHOLE = ("layers", "hidden", "epochs")
@@ -79,7 +79,7 @@ def fields_of(source: Source, where: Where, given: Any) -> dict[str, Any]:
     for name in found:
         if name in _ELSEWHERE:
             raise source.fail((*where, name), f"there is no field {name!r} here: {_ELSEWHERE[name]}")
-    source.keys(where, found, FIELDS, "field")
+    source.keys(where, found, _FIELDS, "field")
     return found
 
 
@@ -130,7 +130,7 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
         first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
         steps = round((last - first) / step) if step else -1
         if not 0 <= steps <= 10_000 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
-            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; mend one of the three")
+            raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; fix one of the three")
         # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.
         yield from (round(first + i * step, 10) for i in range(steps + 1))
     else:

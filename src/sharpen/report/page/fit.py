@@ -10,12 +10,14 @@ import numpy as np
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
+from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
 from sharpen.report.fit import judged_labels, left_out, metric_of
-from sharpen.report.page.charts import axis, choice, described, facts, lines, matrix, rounded, section, series, words
+from sharpen.report.names import shortened
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
-from sharpen.report.page.document import Page, shortened
+from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
+from sharpen.report.page.sections import choice, described, facts, section, words
 
 _QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
 
@@ -269,30 +271,30 @@ def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     rows = []
     for answer in summary["verdicts"]:
         d, groups = answer["difference"], answer["groups"]
-        interval = "" if d["t_interval"] is None else " [{:+.1f}, {:+.1f}]".format(*d["t_interval"])
+        interval = d["t_interval"]
+        within = "" if interval is None else " [{:+.1f}, {:+.1f}]".format(*interval)
         rows.append(
-            {
-                "name": _QUESTIONS[answer["question"]],
-                "text": f"{d['difference']:+.1f}{interval}, {d['n']} labels".replace("-", "−"),
-                "values": rounded((group["a"] - group["b"] for group in groups), 4),
-                "notes": [
+            dots_row(
+                _QUESTIONS[answer["question"]],
+                f"{d['difference']:+.1f}{within}, {d['n']} labels".replace("-", "−"),
+                (group["a"] - group["b"] for group in groups),
+                [
                     [
                         f"group of {group['nodes']} held-out labels",
                         f"without {group['b']:.1f} %, with {group['a']:.1f} %",
                     ]
                     for group in groups
                 ],
-                "mean": d["difference"],
-                "low": None if d["t_interval"] is None else d["t_interval"][0],
-                "high": None if d["t_interval"] is None else d["t_interval"][1],
-            }
+                d["difference"],
+                interval,
+            )
         )
     if not rows:
         return None
-    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of held-out score", "wide": True}
+    chart = dots("", rows, "points of held-out score", wide=True)
     text = (
-        "What the best with it add to the best without, in points of held-out accuracy. A dot is one group of labels; the diamond "
-        "and its 95 % interval are over all."
+        "Gain of the best model with it over the best without, both selected on other labels. Each dot is one group of labels; "
+        "the diamond and its 95 % interval are over all."
     )
     return section("How surely: group by group", chart, text=text, half=True)
 
