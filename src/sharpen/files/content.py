@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, printable
 
 FREE_BYTES = 256 * 2**20
 MAX_BYTES = 8 * 2**30
@@ -264,12 +264,3 @@ def reason(error: BaseException) -> str:
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return printable(lines[0][:160])
-
-
-def printable(text: str) -> str:
-    """Text that does nothing to a terminal but appear.
-
-    >>> printable("a\\x1b[1mb")
-    'a [1mb'
-    """
-    return "".join(c if c.isprintable() else " " for c in text)
