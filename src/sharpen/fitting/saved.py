@@ -1,7 +1,12 @@
-"""A fitted model as one safetensors file: weights as tensors, everything else as JSON in its header. Nothing is executed."""
+"""A fitted model as one safetensors file: weights as tensors, everything else as JSON in its header. Nothing is executed.
+
+The header holds a checksum of the whole file, itself aside: a model with a single flipped bit is refused. Models of format
+``sharpen-5``, of before checksums, are read without one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -19,7 +24,9 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-5"
+FORMAT = "sharpen-6"
+_WITHOUT_CHECKSUM = "sharpen-5"
+_BLANK = "0" * 64
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -49,7 +56,12 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
     text = json.dumps({"fitted": own, **header}, ensure_ascii=False, allow_nan=False)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(save(tensors, metadata={"format": FORMAT, "sharpen": text}))
+        content = save(tensors, metadata={"checksum": _BLANK, "format": FORMAT, "sharpen": text})
+        checksum = hashlib.sha256(content).hexdigest()
+        with open(part, "wb") as file:
+            file.write(content.replace(_entry(_BLANK), _entry(checksum), 1))
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -73,14 +85,16 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
         raise InputError(
             f"{path}: is not a model that sharpen saved, or is damaged; give the model.safetensors of sharpen fit first"
         ) from None
-    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] != FORMAT:
+    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] not in (FORMAT, _WITHOUT_CHECKSUM):
         raise InputError(
             f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"
         )
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") not in (FORMAT, _WITHOUT_CHECKSUM):
         raise InputError(
             f"{path}: is a safetensors file, but not a model of this library; give the model that fit has saved"
         )
+    if metadata["format"] == FORMAT:
+        _check_whole(path, metadata.get("checksum", ""))
     try:
         header = json.loads(metadata["sharpen"])
         own = header.pop("fitted")
@@ -104,6 +118,18 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
     except (LookupError, TypeError, ValueError, OverflowError, StopIteration, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
     return fitted, header
+
+
+def _entry(checksum: str) -> bytes:
+    """The checksum as it stands in the header."""
+    return f'"checksum":"{checksum}"'.encode()
+
+
+def _check_whole(path: Path, checksum: str) -> None:
+    """Refuses a file that is not, to the bit, as it was written."""
+    content = path.read_bytes()
+    if hashlib.sha256(content.replace(_entry(checksum), _entry(_BLANK), 1)).hexdigest() != checksum:
+        raise damaged(path, ValueError("its content does not match its checksum"))
 
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> InputError:

@@ -9,9 +9,9 @@
 
 A file's name ends in a checksum of its bytes and a hash of the ids in it. A file that is cut off or damaged, that does not hold
 what its name says, or whose rows cannot be (a trial twice, an id that is not that of the description, a score beyond 0 to 1) is
-never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still be on its
-way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No record is ever
-deleted; what is swept are names that begin with a dot, of writers that were killed.
+never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still be
+on its way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No record is
+ever deleted; what is swept are names that begin with a dot, of writers that were killed.
 
 A trial is trained once, with one exception: a trace that is wanted later. The run that is made for it is recorded beside the
 first one, because it took time and belongs to the trace, but the first scores stay the trial's scores. Which run was first is
