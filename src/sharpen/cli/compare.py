@@ -17,7 +17,7 @@ from rich.console import Console
 
 from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
 from sharpen.cli.options import Batching
-from sharpen.cli.outputs import output_folder, write_together
+from sharpen.cli.outputs import output_folder, text_bytes, write_together
 from sharpen.errors import InputError
 from sharpen.trial import MODELS, NORMS, Record, Trial, to_frame
 
@@ -168,7 +168,7 @@ def compare(
         trials = [replace(each, batching=cut) for each in trials]
         start = time.perf_counter()
         try:
-            with output_folder(folder):
+            with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
                 if talks:
                     what = f"{len(trials)} runs on {loaded.name}: {len(pairs)} pairs, {len(lams)} λ"
                     typer.echo(f"Training {what} ...", err=True)
@@ -208,7 +208,7 @@ def compare(
     files: dict[str, Callable[[Path], object]] = {
         "records.parquet": frame.to_parquet,
         "traces.npz": partial(write_traces, records=records),
-        "comparison.json": lambda path: path.write_bytes(text.encode()),
+        "comparison.json": lambda path: path.write_bytes(text_bytes(text)),
     }
     if page:
         plain_records, *sharp_records = (records[i : i + len(pairs)] for i in range(0, len(records), len(pairs)))

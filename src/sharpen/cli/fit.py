@@ -99,7 +99,7 @@ def fit(
     model.safetensors (for `sharpen predict`), summary.json and page.html (everything to look at, in one file) into the output
     folder.
     """
-    from sharpen.cli.outputs import output_folder, write_together
+    from sharpen.cli.outputs import output_folder, text_bytes, write_together
     from sharpen.cluster.connection import HERE, check_place
     from sharpen.estimator import NodeClassifier
     from sharpen.files import (
@@ -162,12 +162,12 @@ def fit(
     graph = to_graph(tables, encoder.transform(tables), classes, unit=encoder.unit)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
     before = (folder / "summary.json").exists()
-    with output_folder(folder):
+    name = "predictions.parquet" if parquet else "predictions.csv"
+    with output_folder(folder, [name, "model.safetensors", "summary.json", *["page.html"] * page]):
         classifier.fit(graph)
         probabilities = classifier.predict_proba(graph)
         labeled = graph.y.numpy() >= 0
         frame = prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class)
-        name = "predictions.parquet" if parquet else "predictions.csv"
         summary: dict[str, Any] = {
             "expectation": expectation(classifier.report_),
             **classifier.report_,
@@ -193,19 +193,11 @@ def fit(
         files: dict[str, Callable[[Path], object]] = {
             name: lambda path: write_predictions(path, frame),
             "model.safetensors": lambda path: classifier.save(path, extra),
-            "summary.json": lambda path: path.write_text(text, encoding="utf-8"),
+            "summary.json": lambda path: path.write_bytes(text_bytes(text)),
         }
         if page:
-            shown = fit_page(
-                summary,
-                graph,
-                tables.ids,
-                probabilities,
-                name=nodes.name,
-                curves=classifier.curves_,
-                versions=versions(),
-            )
-            files["page.html"] = partial(write_page, shown)
+            look = partial(fit_page, name=nodes.name, curves=classifier.curves_, versions=versions())
+            files["page.html"] = lambda path: write_page(look(summary, graph, tables.ids, probabilities), path)
         write_together(folder, files)
     if as_json:
         typer.echo(text)

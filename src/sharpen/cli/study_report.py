@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sharpen.cli.outputs import make_folder, write_together
+from sharpen.cli.outputs import make_folder, text_bytes, write_together
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
 from sharpen.studies.protocol import one_of
@@ -78,7 +78,7 @@ def report(
     for problem in kept.problems():
         typer.echo(problem.line, err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
-    make_folder(out)
+    make_folder(out, ["page.html"] if page else [])
     sheets, parts = [], []
     for study in studies:
         for chosen in [protocol] if protocol is not None else reader.protocols(study):
@@ -94,7 +94,7 @@ def report(
         raise InputError(f"none of these studies is run under {protocol}; leave --protocol out, or name another")
     if not names and protocol is None:
         index = index_markdown(sheets, cost_sentence(costs(reader.frame)))
-        write_together(out, {"README.md": lambda path: path.write_text(index, encoding="utf-8")})
+        write_together(out, {"README.md": partial(_write_text, index)})
     if page and parts:
         shown = study_page(parts, costs(reader.shown(parts)), shlex.join(["sharpen", *sys.argv[1:]]))
         write_together(out, {"page.html": partial(write_page, shown)})
@@ -149,4 +149,4 @@ def write_findings(path: Path, reader: Reader) -> None:
 
 
 def _write_text(text: str, path: Path) -> None:
-    path.write_bytes(text.encode())  # the same line ends everywhere
+    path.write_bytes(text_bytes(text))  # the same line ends everywhere

@@ -54,6 +54,8 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
         "cuts": fitted.cuts,
     }
     text = json.dumps({"fitted": own, **header}, ensure_ascii=False, allow_nan=False)
+    # Half a character, as in the name of a file that is not text, becomes what JSON writes for it.
+    text = text.encode("utf-8", "backslashreplace").decode()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         content = save(tensors, metadata={"checksum": _BLANK, "format": FORMAT, "sharpen": text})

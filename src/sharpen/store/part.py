@@ -1,9 +1,9 @@
 """One folder of a store, ``records`` or ``traces``: what its files hold, read once each, and which of them cannot be trusted.
 
 Whoever writes does so under the lock of the store, and counts it: a file beside the lock grows by a byte. So whether something
-changed is told by two numbers, that count and the time of the folder, and a store of 100,000 files is not listed for every population.
-Files that come in by other ways, such as a copy, change the folder's time too; should its clock be too coarse for that, they are
-found within a few seconds.
+changed is told by two numbers, that count and the time of the folder, and a store of 100,000 files is not listed for every
+population. Files that come in by other ways, such as a copy, change the folder's time too; should its clock be too coarse for
+that, they are found within a few seconds.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from sharpen.cluster.pool import Result, pool_on
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.store import Store, StoreError
+from sharpen.store.rescue import add_or_rescue
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
@@ -328,7 +329,7 @@ class _Flights:
                 self._say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome
-            self._store.add(records, keep_traces=records[0].trial.id in self._work.traced)
+            add_or_rescue(self._store, records, keep_traces=records[0].trial.id in self._work.traced)
             self._costs.learn(records)
             recorded += len(records)
             done = {record.trial.id for record in records}
