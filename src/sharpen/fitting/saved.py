@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from sharpen.batching import Batching
@@ -27,6 +27,7 @@ from sharpen.fitting.fitted import Fitted, Jury, Voters
 FORMAT = "sharpen-6"
 _WITHOUT_CHECKSUM = "sharpen-5"
 _BLANK = "0" * 64
+_MOST_EMPTY = 10**6
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -77,13 +78,14 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
     try:
         with safe_open(path, framework="np") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, only keys()
-    except (
-        SafetensorError,
-        OSError,
-        TypeError,
-        AttributeError,
-    ):  # the last two: a type that NumPy does not have
+            for name in file.keys():  # noqa: SIM118  # no mapping, only keys()
+                shape = file.get_slice(name).get_shape()
+                if 0 in shape and max(shape) > _MOST_EMPTY:  # an axis of length 0 lets another have any length
+                    raise damaged(path, ValueError(f"its tensor {name[:40]!r} has the shape {shape}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except InputError:
+        raise
+    except Exception:  # besides its own, those of a header that is no text, or of a type that NumPy does not have
         raise InputError(
             f"{path}: is not a model that sharpen saved, or is damaged; give the model.safetensors of sharpen fit first"
         ) from None
