@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         check_metric(self.metric)
         check_budget(self.budget)
         check_batching(self.batching)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**32:
+            raise InputError(f"seed is {self.seed!r}; give a whole number from 0 to {2**32 - 1}")
         self._backbone()
         return candidates
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from sharpen.errors import InputError
+
 
 def memory_at_hand() -> int:
     """Bytes that can be allocated now on this machine, within the limits set for this process.
@@ -62,3 +64,17 @@ def _forgettable(path: Path, name: str) -> int:
         return int(counts[name])
     except (OSError, ValueError, KeyError):
         return 0
+
+
+def number_in_environment(name: str, default: int) -> int:
+    """A whole number that an environment variable holds, such as the ``WORLD_SIZE`` of ``torchrun``.
+
+    >>> number_in_environment("NO_SUCH_VARIABLE", 1)
+    1
+    """
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InputError(f"the environment variable {name} is {text[:40]!r}; give a whole number, or unset it")
+    return int(text)

@@ -1,7 +1,6 @@
 """``sharpen fit``: two files in; labels, their confidence, and a model out."""
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -112,6 +111,7 @@ def fit(
         write_predictions,
     )
     from sharpen.fitting.predictions import prediction_frame
+    from sharpen.machine import number_in_environment
     from sharpen.report.fit import expectation, print_fit
     from sharpen.report.page import fit_page, write_page
     from sharpen.training.device import resolve_device
@@ -121,7 +121,7 @@ def fit(
         if not (quiet or as_json):
             typer.echo(text, err=True)
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if number_in_environment("WORLD_SIZE", 1) > 1:
         raise InputError("fit searches in one process; start it without torchrun, which compare and recipes can use")
     check_place(on)
     if on == HERE:

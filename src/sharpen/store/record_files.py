@@ -38,7 +38,7 @@ _RESULT_TYPES = {
 RUN = ("device", "precision", "best_epoch", "val", "test")
 # Columns that files of earlier versions lack, and that are null there. All others have always been written: a file without one of
 # them is damaged.
-LATER = ("lam_max", "batching", "run", "rerun")
+LATER = ("lam_max", "batching", "model_args", "run", "rerun", "way", "model_digest")
 _CHECKSUM = re.compile(r"-sha([0-9a-f]{16})-[0-9a-f]{16}\.parquet$")
 _MOST_SECONDS = 1e9  # thirty years
 
