@@ -1,6 +1,6 @@
-"""Reads files, each in a process of its own, so that what it costs can be measured and limited; prints what came of it as JSON.
+"""Reads files in processes of their own, so that what each costs can be measured; prints what came of it as JSON, a line for each.
 
-Usage: ``python child.py PATH...``: a line for each, after all that is needed has been imported.
+Usage: ``python child.py GROUP PATH...``: GROUP files are read by one process, forked after all that is needed has been imported.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def read(path: Path) -> str:
             read_nodes_and_edges(path.parent / "nodes.csv", path)
             return "read"
         tables = read_nodes_and_edges(path)
-        check_labels(tables)
         FeatureEncoder.fit(tables).transform(tables)
+        check_labels(tables)
     except InputError as error:
         return str(error)
     return "read"
@@ -55,19 +55,20 @@ def measured(name: str) -> str:
 
 
 def main() -> None:
-    """Reads every file that is named, each in a process that is forked for it."""
+    """Reads every file that is named, so many of them in each process that is forked for them."""
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:]:
+    group, names = int(sys.argv[1]), sys.argv[2:]
+    for start in range(0, len(names), group):
         process = os.fork()
         if process == 0:
-            print(measured(name), flush=True)
+            for name in names[start : start + group]:
+                print(measured(name), flush=True)
             os._exit(0)
         _, status = os.waitpid(process, 0)
-        if status:
-            print(
-                json.dumps({"path": name, "outcome": f"traceback: ended with {status}", "seconds": 0, "megabytes": 0}),
-                flush=True,
-            )
+        if status:  # one of these files has ended it
+            outcome = f"traceback: ended with {status}, or one of the {group - 1} before it did"
+            name = names[min(start + group, len(names)) - 1]
+            print(json.dumps({"path": name, "outcome": outcome, "seconds": 0, "megabytes": 0}), flush=True)
 
 
 if __name__ == "__main__":

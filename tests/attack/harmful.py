@@ -151,33 +151,66 @@ def crafted(*, large: bool) -> list[Harmful]:
     """
     wide, zeros = (200_000, 2 * 10**8) if large else (60_000, 14 * 10**7)
     return [
-        Harmful("npz: nodes without features", "graph.npz", lambda: graph_npz(x=npy((FAR, 0), "<f4")), "nodes, but holds"),
+        Harmful(
+            "npz: nodes without features", "graph.npz", lambda: graph_npz(x=npy((FAR, 0), "<f4")), "nodes, but holds"
+        ),
         Harmful("npz: features without nodes", "graph.npz", lambda: graph_npz(x=npy((0, FAR), "<f4")), "x is empty"),
         Harmful("npz: labels of no column", "graph.npz", lambda: graph_npz(y=npy((FAR, 0), "<i8")), "nodes, but holds"),
-        Harmful("npz: edges without ends", "graph.npz", lambda: npz(edge_index=npy((0, FAR), "<i8")), "edge_index has shape"),
+        Harmful(
+            "npz: edges without ends", "graph.npz", lambda: npz(edge_index=npy((0, FAR), "<i8")), "edge_index has shape"
+        ),
         Harmful("npz: ids of no length", "graph.npz", lambda: graph_npz(ids=npy((10**10,), "<U0")), "no length"),
         Harmful("npz: bytes of no length", "graph.npz", lambda: graph_npz(y=npy((10**10,), "|S0")), "no length"),
         Harmful("npz: an overflowing shape", "graph.npz", lambda: graph_npz(x=npy((2**62, 4), "<f4")), "cut short"),
         Harmful("npz: zeros", "graph.npz", lambda: graph_npz(x=npy((5000, 5000), "<f4", bytes(10**8))), "bomb"),
-        Harmful("npz: too many columns", "graph.npz", lambda: graph_npz(x=npy((1, wide), "|i1", bytes(wide))), " columns, but"),
+        Harmful(
+            "npz: too many columns",
+            "graph.npz",
+            lambda: graph_npz(x=npy((1, wide), "|i1", bytes(wide))),
+            " columns, but",
+        ),
         Harmful("pt: nodes without features", "graph.pt", lambda: pt(x=torch.empty(FAR, 0)), "nodes, but holds"),
         Harmful("pt: features without nodes", "graph.pt", lambda: pt(x=torch.empty(0, FAR)), "x is empty"),
         Harmful("pt: one number expanded", "graph.pt", lambda: pt(x=torch.zeros(1).expand(10**6, 10**6)), "bomb"),
-        Harmful("pt: one sparse number", "graph.pt", lambda: pt(x=torch.sparse_coo_tensor([[0], [0]], [1.0], (10**6, 10**6))), "bomb"),
-        Harmful("pt: millions of instructions", "graph.pt", lambda: opcodes(4 * 10**7 if large else 10**6), "instructions"),
-        Harmful("pt: hundreds of millions of instructions", "graph.pt", lambda: opcodes(25 * 10**7 if large else 7 * 10**7), "bomb"),
+        Harmful(
+            "pt: one sparse number",
+            "graph.pt",
+            lambda: pt(x=torch.sparse_coo_tensor([[0], [0]], [1.0], (10**6, 10**6))),
+            "bomb",
+        ),
+        Harmful(
+            "pt: millions of instructions", "graph.pt", lambda: opcodes(4 * 10**7 if large else 10**6), "instructions"
+        ),
+        Harmful(
+            "pt: hundreds of millions of instructions",
+            "graph.pt",
+            lambda: opcodes(25 * 10**7 if large else 7 * 10**7),
+            "bomb",
+        ),
         Harmful("parquet: a repeated text", "nodes.parquet", repeated_text, "bomb"),
         Harmful("parquet: texts that share their beginning", "nodes.parquet", prefixed_text, "bomb"),
         Harmful("parquet: a long list", "nodes.parquet", lambda: long_list(2 * 10**8 if large else 4 * 10**7), "bomb"),
         Harmful("parquet: rows without end", "nodes.parquet", lambda: many_rows(zeros), "bomb"),
         Harmful("parquet: too many columns", "nodes.parquet", lambda: wide_parquet(wide), "columns"),
         Harmful("jsonl: a key per line", "nodes.jsonl", lambda: key_per_line(20_000), "never written"),
-        Harmful("jsonl: too many keys", "nodes.jsonl", lambda: json.dumps({f"k{i}": 1 for i in range(wide)}).encode(), " columns, but"),
-        Harmful("csv.gz: commas", "nodes.csv.gz", lambda: gzip.compress(b"," * (25 * 10**7 if large else 7 * 10**7)), "bomb"),
-        Harmful("csv.gz: commas and lines", "nodes.csv.gz", lambda: gzip.compress((b"," * 99 + b"\n") * (25 * 10**5 if large else 7 * 10**5)), "bomb"),
+        Harmful(
+            "jsonl: too many keys",
+            "nodes.jsonl",
+            lambda: json.dumps({f"k{i}": 1 for i in range(wide)}).encode(),
+            " columns, but",
+        ),
+        Harmful(
+            "csv.gz: commas", "nodes.csv.gz", lambda: gzip.compress(b"," * (25 * 10**7 if large else 7 * 10**7)), "bomb"
+        ),
+        Harmful(
+            "csv.gz: commas and lines",
+            "nodes.csv.gz",
+            lambda: gzip.compress((b"," * 99 + b"\n") * (25 * 10**5 if large else 7 * 10**5)),
+            "bomb",
+        ),
         Harmful("csv: commas", "nodes.csv", lambda: b"," * 5 * 10**7, "50,000,001 columns"),
         Harmful("csv: too many columns", "nodes.csv", lambda: wide_csv(wide), " columns, but"),
         Harmful("graphml: an attribute per node", "graph.graphml", lambda: attribute_per_node(5000), "never written"),
         Harmful("model: runs without weights", MODEL, lambda: model([FAR, 0]), "is damaged"),
         Harmful("model: weights without runs", MODEL, lambda: model([0, FAR]), "is damaged"),
-    ]  # fmt: skip
+    ]

@@ -33,7 +33,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     paths["hole"] = tmp_path_factory.mktemp("harmful") / "nodes.csv"
     paths["hole"].write_bytes(NODES)
     os.truncate(paths["hole"], 2**40)
-    done = subprocess.run([sys.executable, child.__file__, *map(str, paths.values())], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, child.__file__, "1", *map(str, paths.values())], capture_output=True, check=True
+    )
     found = {line["path"]: line for line in map(json.loads, done.stdout.splitlines())}
     return {name: found[str(path)] for name, path in paths.items()}
 

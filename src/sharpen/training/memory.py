@@ -22,6 +22,7 @@ CPU_ACTIVATION_BYTES = 2 * 2**20
 # On an H200, 33 populations (docs/measurements: 11 graphs, 1 to 15 layers of 64 to 512): off by −12 to +35 %. On a CPU, where less
 # is fused, GCN, GraphSAGE and GAT with the paper's settings on a quarter of ogbn-arxiv: off by 2 to 22 %.
 _LAYER, _ATTENTION, _SHARED, _WEIGHTS, _SCORES = 2, 4, {"cuda": 3, "cpu": 6}, 4, 2
+_SMALL = 10**9  # bytes of weights that are not worth asking whether they fit
 # Parts of about so many nodes; so few parts at least, so that batches differ from epoch to epoch; so many batches an epoch. Four
 # came to the accuracy of the full batch on PubMed and Physics, eight not everywhere (docs/scale.md).
 _PART_NODES, _FEWEST_PARTS, _FEWEST_BATCHES, _MOST_BATCHES = 1500, 16, 4, 64
@@ -90,6 +91,7 @@ def choose_batching(
     >>> choose_batching("clusters", network, pairs, cpu, torch.float32)
     ('clusters-4-1', 'training in batches, clusters-4-1')
     """
+    _check_weights(network, device, dtype, left)
     if wanted == "full":
         return None, ""
     if wanted == "auto":
@@ -107,6 +109,17 @@ def choose_batching(
     check_batching(wanted)
     name = (_default(wanted, graph, per_step) if wanted in KINDS else Batching.parse(wanted)).name
     return name, f"training in batches, {name}"
+
+
+def _check_weights(network: Network, device: torch.device, dtype: torch.dtype, left: int | None) -> None:
+    """Refuses a model whose weights alone do not fit, however the graph is cut."""
+    need = dtype.itemsize * _WEIGHTS * sum(math.prod(initial.shape) for initial in network.initials.values())
+    left = memory_left(device) if left is None else left
+    if need > max(left, _SMALL):
+        raise InputError(
+            f"the weights of one run, with what the optimiser holds, would take about {need / 1e9:.0f} GB, but "
+            f"{left / 1e9:.1f} GB are free; give fewer layers, or a smaller hidden width"
+        )
 
 
 def check_batching(wanted: str) -> None:
