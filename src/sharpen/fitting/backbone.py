@@ -11,13 +11,13 @@ import torch
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
-from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import arrange
 from sharpen.models import Inputs, Network
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
+from sharpen.training.threads import suitable_threads
 from sharpen.trial import MODELS, Trial
 
 # One layer's activations of all members that predict together.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from sharpen.errors import InputError
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
-from sharpen.fitting.threads import suitable_threads
+from sharpen.training.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.objective import SharpeningLoss
 from sharpen.training.device import resolve_device

@@ -41,6 +41,7 @@ from sharpen.training.meta import MetaPopulation
 from sharpen.training.population import Population, Terms
 from sharpen.training.progress import ProgressBar
 from sharpen.training.ranks import current_ranks
+from sharpen.training.threads import suitable_threads
 from sharpen.trial import Record, Trial
 
 _ARCHITECTURE = ("model", "layers", "hidden", "norm", "residual", "input_linear")
@@ -120,7 +121,9 @@ def train(
         on_records(population)
         return population
 
-    with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
+    width = max((trial.hidden or 0 for trial in resolved), default=0)
+    threads = suitable_threads(dataset.graph.num_nodes, width, len(resolved))
+    with threads, arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
         for indices in members.values():
             group = [resolved[i] for i in indices]
             network = network_of(dataset.graph, group[0])
