@@ -16,7 +16,7 @@ import torch
 
 from sharpen import Dataset, Graph, Trial
 from sharpen.bench.cells import time_population
-from sharpen.models import Inputs
+from sharpen.models.inputs import Inputs
 from sharpen.training.device import arithmetic, describe_device, resolve_device
 from sharpen.training.trials import network_of, resolve
 
@@ -44,7 +44,7 @@ def main() -> None:
         dataset = synthetic(nodes, edges)
         trials = [resolve(Trial(model="gcn", lam=0.25, seed=r, epochs=10**4), dataset) for r in range(members)]
         network = network_of(dataset.graph, trials[0])
-        inputs = Inputs(dataset.graph, network.convolution, device, dtype)
+        inputs = Inputs(dataset.graph, device, dtype)
         seconds, memory = time_population(network, inputs, dataset, trials, given.seconds)
         rows.append(
             {

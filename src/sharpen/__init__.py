@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sharpen.comparison import ComparisonResult, compare
     from sharpen.datasets import Dataset, list_datasets, load_dataset
     from sharpen.entropy import tsallis_entropy
     from sharpen.errors import InputError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from sharpen.trial import Record, Trial, to_frame
 
 _HOMES = {
+    "ComparisonResult": "comparison",
+    "compare": "comparison",
     "Dataset": "datasets",
     "Graph": "graph",
     "InputError": "errors",
@@ -36,6 +39,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ComparisonResult",
     "Dataset",
     "Graph",
     "InputError",
@@ -44,6 +48,7 @@ __all__ = [
     "SharpeningLoss",
     "Split",
     "Trial",
+    "compare",
     "list_datasets",
     "load_dataset",
     "to_frame",

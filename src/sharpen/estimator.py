@@ -11,24 +11,22 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from torch import nn
 
 from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
 from sharpen.files import FeatureEncoder
-from sharpen.fitting.backbone import PopulationBackbone
+from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.bare_graphs import bare_tables, is_bare
-from sharpen.fitting.candidates import Candidate, list_candidates
+from sharpen.fitting.candidates import Candidate, list_candidates, models_of
 from sharpen.fitting.convert import as_graph, convert, encode_labels
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
-from sharpen.fitting.members import Backbone
-from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
 from sharpen.graph import Graph
+from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
 from sharpen.training.memory import check_batching
 from sharpen.trial import Trial
 
@@ -49,16 +47,19 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     and spreading use them; GAT learns its own.
 
     Args:
-        model: ``auto``; ``mlp``, ``gcn``, ``sage``, ``gat``, or several of them; or a ``torch.nn.Module`` that is called as
-            ``model(x, edge_index)`` and gives [N, C] logits or log-probabilities, or a function of (features, classes) that
-            makes one. ``auto`` is all four, or ``mlp`` where there are no edges.
+        model: ``auto``; a name that :mod:`sharpen.models.registry` knows; a model of your own, as in :class:`sharpen.Trial`: a
+            ``torch.nn.Module`` that is called as ``model(x, edge_index)`` and gives [N, C] logits or log-probabilities, its class,
+            a function of (features, classes) that makes one, or ``my_net.py:MyNet``; or several of these. ``auto`` is the
+            paper's four, or the MLP where there are no edges.
         lam: λ: ``auto``, a number, or several to choose from. 0 is always among them.
         balance: ``auto`` (none, and as much as λ), a number, or several.
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
         metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
         ensemble: Whether the best candidates and all their folds vote together; otherwise one run on all labels decides.
         class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
-        layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`.
+        layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`. A model
+            of your own keeps its own defaults where these are ours.
+        model_args: Further arguments of models that are not the paper's, by name.
         on: Where ``fit`` trains: ``here``; or ``ray`` or ``ray://HOST:PORT``, spread over the workers of a Ray cluster
             (:func:`sharpen.cluster.connection.connected`). Predictions are made here.
         device: ``auto`` (a GPU if there is one), ``cpu`` or ``cuda``.
@@ -83,7 +84,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        model: str | Sequence[str] | nn.Module | Callable[[int, int], nn.Module] = "auto",
+        model: Any = "auto",
         lam: str | float | Sequence[float] = "auto",
         *,
         balance: str | float | Sequence[float] = "auto",
@@ -101,6 +102,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         weight_decay: float = 0.0005,
         epochs: int = 100,
         q: float = 2.0,
+        model_args: Mapping[str, Any] | None = None,
         on: str = HERE,
         device: str = "auto",
         batching: str = "auto",
@@ -124,6 +126,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.epochs = epochs
         self.q = q
+        self.model_args = model_args
         self.on = on
         self.device = device
         self.batching = batching
@@ -140,7 +143,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             notes = [*notes, *structure.describe()]
         if not data.num_edges:
             automatic = isinstance(self.model, str) and self.model == "auto"
-            candidates = list_candidates("mlp", self.lam, self.balance) if automatic else candidates
+            graphless = [name for name in PAPER_MODELS if not model_info(name).uses_graph]
+            candidates = list_candidates(graphless, self.lam, self.balance) if automatic else candidates
             what = "the MLP alone is trained" if automatic else "a model sees each node alone"
             notes = [*notes, f"there are no edges, so {what}, and nothing can be said about the graph"]
         tell = self.progress or (lambda text: None)
@@ -173,7 +177,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
         >>> NodeClassifier(model="gnc").check_parameters()
         Traceback (most recent call last):
-        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? choose auto, mlp, gcn, sage, gat
+        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, ...
         >>> len(NodeClassifier(model="gcn", lam=0.25, balance=0).check_parameters())
         2
         """
@@ -238,35 +242,36 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """
         fitted = self._checked()
         classes = self.classes_.tolist()
-        own_model = isinstance(self.model, str) or (isinstance(self.model, Sequence) and len(self.model) > 0)
-        params = {name: getattr(self, name) for name in self._saved_names(own_model)}
+        own_code = self._own_code()
+        params = {name: getattr(self, name) for name in self._saved_names(own_code)}
         header = {
             "params": params,
             "classes": classes,
             "classes_dtype": self.classes_.dtype.str,
-            "module": not own_model,
+            "module": own_code,
             "structure": self._structure and self._structure.to_json(),
         }
         save_fitted(Path(path), fitted, header | {"extra": dict(self.extra_ if extra is None else extra)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: Any = None, device: str | None = None) -> NodeClassifier:
-        """Reads what :meth:`save` wrote. No code in the file is run: there is none.
+        """Reads what :meth:`save` wrote. No code in the file is run, and none that it names: there is none in it.
 
         Args:
             path: The file.
-            model: The module, or the function that makes it, if it was fitted with one.
+            model: The model of your own, or several, if it was fitted with one: as for the classifier itself.
             device: Where to predict; None: as when it was fitted.
         """
         fitted, header = load_fitted(path)
         try:
-            params, own_model = dict(header["params"]), not header["module"]
-            if set(params) != set(cls._saved_names(own_model)):  # no other is passed on, such as where to train
+            own_code = header["module"]
+            params: dict[str, Any] = {"model_args": None, **header["params"]}
+            if set(params) != set(cls._saved_names(own_code)):  # no other is passed on, such as where to train
                 raise ValueError(f"its parameters are {', '.join(map(str, params))}")
-            if not own_model:
+            if own_code:
                 if model is None:
                     raise InputError(
-                        f"{path}: was fitted with a module of your own; give it again: load(path, model=...)"
+                        f"{path}: was fitted with a model of your own; name it again: load(path, model=...), or --model"
                     )
                 params["model"] = model
             if device is not None:
@@ -276,19 +281,20 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             classifier.extra_ = dict(header["extra"])
             structure = header["structure"]
             classifier._structure = None if structure is None else FeatureEncoder.from_json(structure)
+            classifier._fitted = fitted
             classifier._check_weights(fitted)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             if isinstance(error, InputError):
                 raise
             raise damaged(path, error) from None
-        classifier._fitted, classifier.report_, classifier.curves_ = fitted, fitted.report, fitted.curves
+        classifier.report_, classifier.curves_ = fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
     @classmethod
-    def _saved_names(cls, own_model: bool) -> list[str]:
-        """The parameters that a file holds: not whom to tell, nor where to train, nor a module's code."""
-        skipped = {"progress", "on"} | (set() if own_model else {"model"})
+    def _saved_names(cls, own_code: bool) -> list[str]:
+        """The parameters that a file holds: not whom to tell, nor where to train, nor where somebody's own code is."""
+        skipped = {"progress", "on"} | ({"model"} if own_code else set())
         return [name for name in cls._get_param_names() if name not in skipped]
 
     def _check_weights(self, fitted: Fitted) -> None:
@@ -303,10 +309,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         except InputError as error:
             raise ValueError(str(error)) from None
         for group in (*fitted.jury.voters, *(fitted.without_labels.voters if fitted.without_labels else ())):
-            if isinstance(backbone, PopulationBackbone):
-                backbone.check(group.candidate.model, fitted.num_features, fitted.num_classes, group.weights)
-            elif group.candidate.model != "model":
-                raise ValueError(f"model is {group.candidate.model!r}")
+            backbone.check(group.candidate.model, fitted.num_features, fitted.num_classes, group.weights)
 
     def _checked(self) -> Fitted:
         if not hasattr(self, "_fitted"):
@@ -340,17 +343,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         device = self.device if self.on == HERE else "auto"  # the cluster's devices are not ours
-        if isinstance(self.model, nn.Module) or (callable(self.model) and not isinstance(self.model, str)):
-            if self.on != HERE:
+        if self._own_code() and self.on != HERE:
+            raise InputError(f"on is {self.on!r}, but a model of your own is trained in this process; give on='here'")
+        in_batches = self.batching not in ("auto", "full")
+        for name in models_of(self.model) if in_batches else ():
+            if name not in PAPER_MODELS:
                 raise InputError(
-                    f"on is {self.on!r}, but a module of your own is trained in this process; give on='here'"
+                    f"batching is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'"
                 )
-            if self.batching not in ("auto", "full"):
-                raise InputError(
-                    f"batching is {self.batching!r}, but a module of your own sees the whole graph; leave it at 'auto'"
-                )
-            return ModuleBackbone(self.model, settings, device, balanced)
-        return PopulationBackbone(
+        return Backbone(
             settings,
             device,
             balanced,
@@ -359,7 +360,33 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
             tell=self.progress or (lambda text: None),
             trainer=trainer,
             cuts=cuts,
+            names=self._own_names(),
+            model_args=self.model_args,
         )
+
+    def _own_code(self) -> bool:
+        """Whether some model's code is not ours."""
+        return any(name not in REGISTRY for name in models_of(self.model))
+
+    def _own_names(self) -> dict[str, str]:
+        """Models of one's own: from what a fit may have called them to what they are called now."""
+        own = [name for name in models_of(self.model) if name not in REGISTRY]
+        saved = {candidate.model for candidate in self._fitted_candidates() if candidate.model not in REGISTRY}
+        by_title = {model_info(name).title: name for name in own}
+        names = {name: name for name in own}
+        for name in saved:
+            # A class that was changed since, or is named by another path, has the same title; files once said "model".
+            match = by_title.get(model_info(name).title) or (own[0] if len(own) == 1 else None)
+            if match is not None:
+                names[name] = match
+        return names
+
+    def _fitted_candidates(self) -> list[Candidate]:
+        fitted: Fitted | None = getattr(self, "_fitted", None)
+        if fitted is None:
+            return []
+        juries = [fitted.jury, *([fitted.without_labels] if fitted.without_labels else [])]
+        return [voter.candidate for jury in juries for voter in jury.voters]
 
 
 def _read_classes(values: Any, dtype: Any, num_classes: int) -> np.ndarray:

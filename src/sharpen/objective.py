@@ -15,10 +15,13 @@ for loops that cannot stop to look: :func:`sharpening_parts` and :func:`combine`
 device, and keep leading dimensions apart, so that a member that holds NaN spoils no other.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +29,9 @@ from torch import Tensor, nn
 
 from sharpen.entropy import tsallis_entropy_of_log_probs, widen
 from sharpen.errors import InputError
+
+if TYPE_CHECKING:
+    from sharpen.trial import Trial
 
 Uncertainty = Callable[[Tensor], Tensor]
 """Logits ``[..., N, C]`` to one number for each node, ``[..., N]``."""
@@ -163,6 +169,72 @@ def combine(
         if isinstance(weight, Tensor) or weight != 0:
             total = total + weight * term
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Which terms, with which weights: the objective of a training loop, as a value. Pure: no checks, no waiting for the device.
+
+    A new term is a part in :class:`LossParts`, a weight here, and a field of :class:`sharpen.Trial`: whoever trains passes this object
+    on, and fused kernels decline what they do not know.
+
+    Args:
+        lam, lam_labeled, q, balance: As for :class:`SharpeningLoss`; a number, or a tensor with one for each member, [R].
+        class_weight: [C], or None.
+
+    >>> y, labeled = torch.tensor([0, -1]), torch.tensor([[1.0, 0.0]])
+    >>> loss, parts = Objective(lam=1.0)(torch.zeros(1, 2, 2), y, labeled, 1 - labeled)
+    >>> loss, parts.entropy_unlabeled
+    (tensor([0.6931]), tensor([0.5000]))
+    """
+
+    lam: float | Tensor = 0.0
+    lam_labeled: float | Tensor | None = None
+    q: float | Tensor = 2.0
+    balance: float | Tensor = 0.0
+    class_weight: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        trials: Sequence[Trial],
+        class_weight: Sequence[float] | None,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Objective:
+        """The objective of a population: what its resolved trials say, one number for each."""
+
+        def column(name: str) -> Tensor:
+            return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
+
+        orders = {trial.q for trial in trials}
+        return cls(
+            lam=column("lam"),
+            lam_labeled=column("lam_labeled"),
+            q=orders.pop() if len(orders) == 1 else column("q"),
+            balance=column("balance") if any(trial.balance for trial in trials) else 0.0,
+            class_weight=None if class_weight is None else torch.tensor(class_weight, dtype=dtype, device=device),
+        )
+
+    @property
+    def is_gini(self) -> bool:
+        """Whether it is the paper's alone: order 2 for all members, no balance, classes that weigh the same."""
+        if isinstance(self.q, Tensor) or isinstance(self.balance, Tensor) or self.class_weight is not None:
+            return False
+        return self.q == 2.0 and self.balance == 0
+
+    def parts(self, logits: Tensor, y: Tensor, labeled: Tensor, unlabeled: Tensor) -> LossParts:
+        """The terms before they are weighed; arguments as for :func:`sharpening_parts`."""
+        return sharpening_parts(logits, y, labeled, unlabeled, self.q, self.class_weight)
+
+    def combine(self, parts: LossParts) -> Tensor:
+        """The weighted total."""
+        return combine(parts, self.lam, self.lam_labeled, self.balance)
+
+    def __call__(self, logits: Tensor, y: Tensor, labeled: Tensor, unlabeled: Tensor) -> tuple[Tensor, LossParts]:
+        """Every member's loss, and its terms."""
+        parts = self.parts(logits, y, labeled, unlabeled)
+        return self.combine(parts), parts
 
 
 class SharpeningLoss(nn.Module):

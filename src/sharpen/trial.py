@@ -14,13 +14,34 @@ import numpy as np
 
 from sharpen.batching import Batching
 from sharpen.errors import InputError, did_you_mean
+from sharpen.models.registry import check_model, model_info
 from sharpen.paper import setting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MODELS = ("mlp", "gcn", "sage", "gat")
 NORMS = ("none", "layer", "batch")
+ARCHITECTURE = ("layers", "hidden", "dropout", "norm", "residual", "input_linear")
+"""The fields that describe a model's architecture; not every model takes all of them."""
+OBJECTIVE = ("lam_labeled", "q", "balance", "sharpen_val")
+"""The fields that describe the objective, λ aside."""
+OPTIONS = {
+    "layers": "Number of layers.",
+    "hidden": "Width of the layers.",
+    "dropout": "Dropout rate.",
+    "norm": "Normalization: none, layer or batch.",
+    "residual": "Linear shortcuts around the convolutions.",
+    "input_linear": "A linear layer before the first convolution.",
+    "lr": "Learning rate of Adam.",
+    "weight_decay": "Weight decay of Adam.",
+    "epochs": "Number of epochs.",
+    "lam_labeled": "Weight of the uncertainty of labeled nodes; by default -λ.",
+    "q": "Order of the Tsallis entropy: 2 is Gini, 1 is Shannon.",
+    "balance": "Weight that rewards the uncertainty of the mean prediction.",
+    "sharpen_val": "Sharpen validation nodes too.",
+}
+"""The fields that commands offer as options, and what to say of each."""
+_WORDS = ("batching", "model_args", "model_digest")
 _TYPES: dict[str, type] = {
     **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
     **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
@@ -37,7 +58,8 @@ class Trial:
     What is left at ``None`` takes the paper's setting for the dataset and model (:meth:`resolve` fills it in).
 
     Args:
-        model: ``mlp``, ``gcn``, ``sage`` or ``gat``.
+        model: A name that :mod:`sharpen.models.registry` knows, such as ``gcn``; or a model of your own: ``my_net.py:MyNet``,
+            ``package.module:MyNet``, or from Python a ``torch.nn.Module`` class, a function that makes a module, or a module.
         dataset: Name of the graph.
         split: Name of the split; by default the first of the paper's.
         layers, hidden, dropout, norm, residual, input_linear: The architecture; norm is ``none``, ``layer`` or ``batch``.
@@ -52,12 +74,15 @@ class Trial:
         seed: Decides first weights and dropout (and, where λ is learned, what is held out), and nothing else does.
         batching: If given, how the graph is cut into batches, such as ``clusters-64-4`` (:mod:`sharpen.batching`); an epoch is then
             a pass over all batches. By default every step sees the whole graph.
+        model_args: Further arguments of the model, by name, such as ``{"hops": 5}``: numbers, words, or lists of them. Kept as JSON.
+
+    A model of your own has its own defaults for the architecture: what is left at ``None`` there stays so.
 
     >>> Trial(model="gcn", dataset="cora", lam=0.25).resolve("balanced-20-500-1000-seed123").hidden
     512
     """
 
-    model: str = "gcn"
+    model: str | Any = "gcn"
     dataset: str | None = None
     split: str | None = None
     layers: int | None = None
@@ -77,9 +102,15 @@ class Trial:
     sharpen_val: bool = True
     seed: int = 0
     batching: str | None = None
+    model_args: str | Any = None
 
     def __post_init__(self) -> None:
-        _one_of("model", self.model, MODELS)
+        if not isinstance(self.model, str):
+            from sharpen.models.custom import register
+
+            object.__setattr__(self, "model", register(self.model))
+        check_model(self.model)
+        object.__setattr__(self, "model_args", _canonical(self.model_args))
         if self.norm is not None:
             _one_of("norm", self.norm, NORMS)
         for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
@@ -123,8 +154,23 @@ class Trial:
     def resolve(self, split: str, dataset: str | None = None) -> Trial:
         """This trial with nothing left open: the paper's setting, −λ for the labeled term, and the given default split."""
         dataset = self.dataset or dataset
-        defaults = setting(dataset, self.model) | {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
+        takes = model_info(self.model).settings
+        defaults = {
+            name: value
+            for name, value in setting(dataset, self.model).items()
+            if name in takes or name not in ARCHITECTURE
+        }
+        defaults |= {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
         return replace(self, **{k: v for k, v in defaults.items() if getattr(self, k) is None})
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The model's further arguments, by name.
+
+        >>> Trial(model="appnp", model_args={"hops": 5}).arguments
+        {'hops': 5}
+        """
+        return {} if self.model_args is None else json.loads(self.model_args)
 
     @cached_property
     def id(self) -> str:
@@ -150,6 +196,21 @@ def id_of(description: Mapping[str, object]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+def _canonical(given: object) -> str | None:
+    """The arguments of a model as one text, whatever the order in which they were given."""
+    try:
+        names = json.loads(given) if isinstance(given, str) else given
+        if not names:
+            return None
+        if not isinstance(names, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in names):
+            raise InputError(f"model_args is {given!r}; give arguments by name, such as {{'hops': 5}}")
+        return json.dumps(dict(names), sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"model_args is {given!r}; give numbers, words, or lists of them by name, such as {{'hops': 5}}"
+        ) from None
+
+
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         near = did_you_mean(value, allowed)
@@ -173,6 +234,9 @@ class Record:
         logits: Class scores of all nodes at the chosen epoch, [N, C]; of trials with a batching only if weights were asked for.
         weights: Parameters and running statistics at the chosen epoch, by name, if they were asked for.
         members: How many trials were trained at once, this one among them.
+        way: How they were computed: ``fused``, ``vmap, captured``, ``vmap`` or ``loop`` (:mod:`sharpen.training.ways`); and,
+            after a colon, why it was no faster one.
+        model_digest: Of a model of one's own: a digest of its source.
     """
 
     trial: Trial
@@ -188,6 +252,8 @@ class Record:
     logits: np.ndarray | None = field(default=None, repr=False, compare=False)
     weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     members: int = field(default=1, repr=False, compare=False)
+    way: str = field(default="fused", repr=False, compare=False)
+    model_digest: str | None = field(default=None, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:
@@ -199,10 +265,10 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    scalars = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
+    scalars = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
     rows: list[dict[str, Any]] = [
         asdict(record.trial) | {name: getattr(record, name) for name in scalars} for record in records
     ]
     columns = [f.name for f in fields(Trial)] + list(scalars)
     # All of them None would be a column of no type at all.
-    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float, "batching": "string"})
+    return pd.DataFrame(rows, columns=columns).astype({"lam_max": float} | dict.fromkeys(_WORDS, "string"))

@@ -13,8 +13,9 @@ from sharpen.large import parted as parted_module
 from sharpen.large.batches import ClusterBatches, NeighborBatches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.parted import arrange
-from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
+from sharpen.models.inputs import Inputs
+from sharpen.models.registry import model_info
 from sharpen.objective import SharpeningLoss
 from tests.large.neighbors import COMPILED, EveryNeighbor, OneNeighbor
 from tests.large.towns import SPLIT, towns
@@ -24,7 +25,7 @@ CPU, DOUBLE = torch.device("cpu"), torch.float64
 
 def full_batch(network, weights, graph):
     """Loss and gradients over the whole graph, by the public objective."""
-    inputs = Inputs(graph, network.convolution, CPU, DOUBLE)
+    inputs = Inputs(graph, CPU, DOUBLE)
     logits = network.logits(weights, {}, network.project(weights, inputs), inputs, True)
     loss = SharpeningLoss(lam=0.7, lam_labeled=-0.4)(logits[0], graph.y, labeled=SPLIT.train)
     return [loss, *torch.autograd.grad(loss, list(weights.values()))]
@@ -32,7 +33,7 @@ def full_batch(network, weights, graph):
 
 def estimate(network, weights, graph, parted, batch):
     """The same from one batch, written out node by node as the docstring says it."""
-    inputs = BatchInputs(parted, batch, network.convolution, CPU, DOUBLE)
+    inputs = BatchInputs(parted, batch, CPU, DOUBLE)
     logits = network.logits(weights, {}, network.project(weights, inputs), inputs, True)[0]
     old = torch.from_numpy(parted.order[batch.nodes[: batch.core]])
     loss = torch.zeros((), dtype=DOUBLE)
@@ -47,7 +48,7 @@ def estimate(network, weights, graph, parted, batch):
 
 
 def network_and_weights(model, layers, graph):
-    network = Network(model, graph.num_features, 2, layers=layers, hidden=4)
+    network = model_info(model).load().fused(graph.num_features, 2, layers=layers, hidden=4)
     weights = {name: w.requires_grad_() for name, w in draw(network.initials, [0], CPU, DOUBLE).items()}
     return network, weights
 
@@ -80,7 +81,7 @@ def test_counting_in_the_batch_instead_would_be_biased():
     parted = arrange(graph, 4)
     network, weights = network_and_weights("gcn", 1, graph)
     batches = ClusterBatches(parted, 2, per_step=1)
-    inputs = Inputs(graph, network.convolution, CPU, DOUBLE)
+    inputs = Inputs(graph, CPU, DOUBLE)
     whole = network.logits(weights, {}, network.project(weights, inputs), inputs, True)[0]
     losses = []
     for parts in combinations(range(4), 2):
@@ -111,7 +112,7 @@ def test_what_is_seen_of_the_neighbours_stands_for_all_of_them(gather, monkeypat
     parted = arrange(graph, 12)
     network, _ = network_and_weights(gather, 2, graph)
     batch = ClusterBatches(parted, 10, per_step=1).build(np.arange(10))
-    csr = BatchInputs(parted, batch, network.convolution, CPU, DOUBLE).graph
+    csr = BatchInputs(parted, batch, CPU, DOUBLE).graph
     torch.testing.assert_close(csr.matrix.to_dense().sum(1), torch.ones(10, dtype=DOUBLE))
     torch.testing.assert_close(csr.t.matrix.to_dense(), csr.matrix.to_dense().T)
 

@@ -11,8 +11,9 @@ from sharpen.large.batches import ClusterBatches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import arrange
-from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
+from sharpen.models.inputs import Inputs
+from sharpen.models.registry import model_info
 
 CPU, DOUBLE = torch.device("cpu"), torch.float64
 
@@ -33,10 +34,14 @@ def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
     monkeypatch.setattr(parted, "CHUNK_ENTRIES", 40)
     monkeypatch.setattr(parted.PartedGraph.chunks, "__defaults__", (40,))
     graph = random_graph(sparse=norm == "layer", weighted=norm == "batch")
-    network = Network(model, 7, 3, layers=3, hidden=6, norm=norm, residual=norm != "none", input_linear=input_linear)
+    network = (
+        model_info(model)
+        .load()
+        .fused(7, 3, layers=3, hidden=6, norm=norm, residual=norm != "none", input_linear=input_linear)
+    )
     weights = draw(network.initials, [0, 4], CPU, DOUBLE)
     statistics = {name: value + 0.3 for name, value in network.statistics(2, CPU, DOUBLE).items()}
-    inputs = Inputs(graph, network.convolution, CPU, DOUBLE)
+    inputs = Inputs(graph, CPU, DOUBLE)
     expected = network.logits(weights, statistics, network.project(weights, inputs), inputs, False)
     arranged = arrange(graph, 5)
     found = layerwise_logits(network, weights, statistics, arranged)
@@ -46,7 +51,7 @@ def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("model", ["gcn", "gat"])
 def test_features_held_on_the_device_are_the_same_features(model, sparse, monkeypatch):
-    network = Network(model, 7, 3, layers=2, hidden=6)
+    network = model_info(model).load().fused(7, 3, layers=2, hidden=6)
     weights = draw(network.initials, [0], CPU, DOUBLE)
     graph, found = random_graph(sparse), []
     for room in (0, 10**9):
@@ -54,7 +59,7 @@ def test_features_held_on_the_device_are_the_same_features(model, sparse, monkey
         monkeypatch.setattr(parted, "_DENSE_ROWS", 13)
         arranged = parted._renumbered(graph, 5)
         batch = ClusterBatches(arranged, size=2, per_step=1).build(np.array([1, 3]))
-        inputs = BatchInputs(arranged, batch, network.convolution, CPU, DOUBLE)
+        inputs = BatchInputs(arranged, batch, CPU, DOUBLE)
         logits = network.logits(weights, {}, network.project(weights, inputs), inputs, False)
         found.append((layerwise_logits(network, weights, {}, arranged), logits))
         assert all((held is not None) == (room > 0) for held in arranged._held.values())
@@ -73,7 +78,7 @@ def test_a_stored_graph_is_the_same_graph(weighted, sparse, tmp_path):
     again = Graph(stored.x, stored.edge_index, stored.y, edge_weight=stored.edge_weight)
     assert stored.fingerprint == again.fingerprint
     assert torch.equal(again.adjacency.col, graph.adjacency.col)
-    network = Network("gcn", 7, 3, layers=2, hidden=6)
+    network = model_info("gcn").load().fused(7, 3, layers=2, hidden=6)
     weights = draw(network.initials, [0], CPU, DOUBLE)
     found = [layerwise_logits(network, weights, {}, arrange(g, 5)) for g in (graph, stored, open_graph(stored.folder))]
     assert torch.equal(found[0], found[1])

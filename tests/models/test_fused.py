@@ -7,8 +7,9 @@ import torch
 
 from sharpen import Graph
 from sharpen.kernels import backend
-from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
+from sharpen.models.inputs import Inputs
+from sharpen.models.registry import model_info
 
 NODES, FEATURES, CLASSES = 9, 5, 3
 
@@ -23,11 +24,11 @@ def make_graph() -> Graph:
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 @pytest.mark.parametrize(("residual", "input_linear"), [(False, False), (True, False), (True, True)])
 def test_logits_and_gradients_are_those_of_plain_steps(kernel_device, monkeypatch, model, residual, input_linear):
-    network = Network(model, FEATURES, CLASSES, 2, 4, "layer", residual, input_linear)
+    network = model_info(model).load().fused(FEATURES, CLASSES, 2, 4, "layer", residual, input_linear)
 
     def run(fused):
         monkeypatch.setattr(backend, "fused", lambda x: fused)
-        inputs = Inputs(make_graph(), network.convolution, kernel_device, torch.float32)
+        inputs = Inputs(make_graph(), kernel_device, torch.float32)
         parameters = draw(network.initials, [3, 4], kernel_device, torch.float32)
         for parameter in parameters.values():
             parameter.requires_grad_()

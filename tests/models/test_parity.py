@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from sharpen import Graph
-from sharpen.models import Inputs, Network
 from sharpen.models.initial import draw
+from sharpen.models.inputs import Inputs
+from sharpen.models.registry import model_info
 
 NODES, FEATURES, CLASSES, HIDDEN = 9, 5, 3, 4
 CPU = torch.device("cpu")
@@ -121,8 +122,8 @@ def test_one_member_equals_pyg(model, layers, norm, residual, input_linear, spar
     for module in reference.norms:  # not the trivial values
         for p in module.parameters():
             nn.init.uniform_(p, 0.5, 1.5)
-    network = Network(model, FEATURES, CLASSES, layers, HIDDEN, norm, residual, input_linear)
-    inputs = Inputs(graph, network.convolution, CPU, torch.float64)
+    network = model_info(model).load().fused(FEATURES, CLASSES, layers, HIDDEN, norm, residual, input_linear)
+    inputs = Inputs(graph, CPU, torch.float64)
     parameters = {}
     for name, (theirs, transposed) in reference.named().items():
         ours = theirs.detach().t() if transposed else theirs.detach().reshape(network.initials[name].shape)
@@ -164,8 +165,8 @@ def test_edge_weights_are_those_of_pyg(model, layers, sparse):
     torch.manual_seed(3)
     graph = with_weights(make_graph(sparse))
     reference = Reference(model, layers, "none", False, False).double()
-    network = Network(model, FEATURES, CLASSES, layers, HIDDEN)
-    inputs = Inputs(graph, network.convolution, CPU, torch.float64)
+    network = model_info(model).load().fused(FEATURES, CLASSES, layers, HIDDEN)
+    inputs = Inputs(graph, CPU, torch.float64)
     parameters = {
         name: (p.detach().t() if transposed else p.detach().reshape(network.initials[name].shape)).clone()[None]
         for name, (p, transposed) in reference.named().items()
@@ -193,8 +194,8 @@ def test_edge_weights_are_those_of_pyg(model, layers, sparse):
 
 @pytest.mark.parametrize("model", ["gcn", "sage"])
 def test_gradients_pass_through_weighted_edges(model):
-    network = Network(model, FEATURES, CLASSES, 2, HIDDEN)
-    inputs = Inputs(with_weights(make_graph(sparse=False)), network.convolution, CPU, torch.float64)
+    network = model_info(model).load().fused(FEATURES, CLASSES, 2, HIDDEN)
+    inputs = Inputs(with_weights(make_graph(sparse=False)), CPU, torch.float64)
     parameters = draw(network.initials, [1], CPU, torch.float64)
     names = list(parameters)
 
@@ -208,8 +209,8 @@ def test_gradients_pass_through_weighted_edges(model):
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 @pytest.mark.parametrize(("residual", "input_linear"), [(False, False), (True, False), (True, True)])
 def test_project_gradients_are_those_of_autograd(model, residual, input_linear):
-    network = Network(model, FEATURES, CLASSES, 2, HIDDEN, "layer", residual, input_linear)
-    inputs = Inputs(make_graph(sparse=True), network.convolution, CPU, torch.float64)
+    network = model_info(model).load().fused(FEATURES, CLASSES, 2, HIDDEN, "layer", residual, input_linear)
+    inputs = Inputs(make_graph(sparse=True), CPU, torch.float64)
     parameters = draw(network.initials, [3, 4], CPU, torch.float64)
     first = [parameters[name].requires_grad_() for name in network.first_names]
     projected = network.project(parameters, inputs)
@@ -228,8 +229,8 @@ def test_project_gradients_are_those_of_autograd(model, residual, input_linear):
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 @pytest.mark.parametrize("norm", ["none", "layer", "batch"])
 def test_members_of_a_stack_equal_themselves_alone(model, norm):
-    network = Network(model, FEATURES, CLASSES, 2, HIDDEN, norm, residual=True)
-    inputs = Inputs(make_graph(sparse=False), network.convolution, CPU, torch.float64)
+    network = model_info(model).load().fused(FEATURES, CLASSES, 2, HIDDEN, norm, residual=True)
+    inputs = Inputs(make_graph(sparse=False), CPU, torch.float64)
 
     def logits(seeds):
         parameters = draw(network.initials, seeds, CPU, torch.float64)
@@ -244,7 +245,7 @@ def test_members_of_a_stack_equal_themselves_alone(model, norm):
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 def test_first_weights_are_distributed_as_in_pyg(model):
     """Many draws of one layer: the same bounds and the same spread as PyG's own initialisation."""
-    network = Network(model, FEATURES, CLASSES, 1, HIDDEN, residual=True, input_linear=True)
+    network = model_info(model).load().fused(FEATURES, CLASSES, 1, HIDDEN, residual=True, input_linear=True)
     ours = draw(network.initials, range(300), CPU, torch.float64)
     theirs: dict[str, list[Tensor]] = {name: [] for name in ours}
     for seed in range(300):

@@ -18,7 +18,7 @@ from sharpen.studies.cost import Costs
 from sharpen.studies.runner import run
 from sharpen.studies.status import progress
 from sharpen.studies.work import Sizes, Work
-from sharpen.training import trials as trials_module
+from sharpen.training import full_batch
 from sharpen.trial import Record, Trial
 
 
@@ -46,14 +46,14 @@ def test_everything_is_trained_once_and_is_what_train_gives(tmp_path, tiny):
 
 
 def test_every_population_is_kept_when_it_is_trained(tmp_path, tiny, monkeypatch):
-    monkeypatch.setattr(trials_module, "population_size", lambda *arguments: 3)  # as memory or cache would divide them
-    store, on_disk, real = Store(tmp_path / "store"), [], trials_module._train_population
+    monkeypatch.setattr(full_batch, "population_size", lambda *arguments: 3)  # as memory or cache would divide them
+    store, on_disk, real = Store(tmp_path / "store"), [], full_batch._train_population
 
     def spy(*arguments):
         on_disk.append(len(Store(tmp_path / "store").ids()))
         return real(*arguments)
 
-    monkeypatch.setattr(trials_module, "_train_population", spy)
+    monkeypatch.setattr(full_batch, "_train_population", spy)
     summary = run(load_study(tiny), store, device="cpu", models=["gcn"], max_members=12)
     assert summary.trained == 12
     assert on_disk == [0, 3, 6, 9]

@@ -16,7 +16,7 @@ from sharpen import InputError, Trial, to_frame, train
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split, class_balanced
 from sharpen.large import batches, open_graph, store_graph
-from sharpen.models import Network
+from sharpen.models.registry import model_info
 from sharpen.training import batched, memory
 from sharpen.training import trials as training
 from sharpen.training.memory import choose_batching, full_batch_bytes
@@ -243,7 +243,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 
 def test_more_processes_than_batches_a_step_are_refused():
-    network = Network("gcn", 3, 3, layers=2, hidden=8)
+    network = model_info("gcn").load().fused(3, 3, layers=2, hidden=8)
     with pytest.raises(InputError, match="give at least 3, as a last number: clusters-12-2-3"):
         batched.BatchedPopulation(
             network, GRAPH, batched.Batching.parse("clusters-12-2-2"), "accuracy", trials(1), [SPLIT] * 2,
@@ -252,7 +252,7 @@ def test_more_processes_than_batches_a_step_are_refused():
 
 
 def test_the_full_batch_is_cut_only_where_it_does_not_fit(monkeypatch):
-    network, cpu = Network("gcn", 3, 3, layers=2, hidden=8), torch.device("cpu")
+    network, cpu = model_info("gcn").load().fused(3, 3, layers=2, hidden=8), torch.device("cpu")
     need = full_batch_bytes(network, GRAPH, torch.float32)
     # A batch and the evaluation's vectors are to fit: the less is free, the smaller the batches.
     for free, expected in (
@@ -276,7 +276,7 @@ def test_the_full_batch_is_cut_only_where_it_does_not_fit(monkeypatch):
 
 def test_members_are_planned_for_training_too(monkeypatch):
     """Deep attention takes more in a batch's training step than in the evaluation of all nodes."""
-    network = Network("gat", 3, 3, layers=15, hidden=64)
+    network = model_info("gat").load().fused(3, 3, layers=15, hidden=64)
     batching, gpu = batched.Batching.parse("clusters-4-2"), torch.device("cuda")
     monkeypatch.setattr(memory, "memory_left", lambda device: 10**7)
     many = memory.members_in_batches(network, GRAPH, batching, 1000, gpu, torch.float32)

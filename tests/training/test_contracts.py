@@ -11,9 +11,11 @@ import torch
 from sharpen import Graph, InputError, Split, Trial, to_frame, train
 from sharpen.datasets import Dataset, Splits
 from sharpen.kernels import dropout as dropout_kernel
-from sharpen.models import Inputs
+from sharpen.models.inputs import Inputs
+from sharpen.training import full_batch
 from sharpen.training import population as population_module
 from sharpen.training import trials as train_module
+from sharpen.training.decision import decide
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"))]
 
@@ -194,28 +196,28 @@ def test_sharpening_sharpens():
 def test_a_population_that_does_not_fit_is_split(monkeypatch, size):
     trials = [Trial(model="gcn", split=s.name, seed=k, **SMALL) for s in SPLITS for k in range(2)]
     whole = run(trials)
-    monkeypatch.setattr(train_module, "population_size", lambda *_: size)
+    monkeypatch.setattr(full_batch, "population_size", lambda *_: size)
     for a, b in zip(whole, run(trials), strict=True):
         assert_same_run(a, b)
 
 
 def test_running_out_of_memory_halves_the_population(monkeypatch):
     sizes = []
-    original = train_module._train_population
+    original = full_batch._train_population
 
-    def limited(network, inputs, dataset, trials, *rest):
+    def limited(way, blueprint, dataset, trials, *rest):
         sizes.append(len(trials))
         if len(trials) > 2:
             raise torch.OutOfMemoryError("no room")
-        return original(network, inputs, dataset, trials, *rest)
+        return original(way, blueprint, dataset, trials, *rest)
 
     trials = [Trial(model="gcn", split=s.name, seed=k, **SMALL) for s in SPLITS for k in range(2)]
     whole = run(trials)
-    monkeypatch.setattr(train_module, "_train_population", limited)
+    monkeypatch.setattr(full_batch, "_train_population", limited)
     for a, b in zip(whole, run(trials), strict=True):
         assert_same_run(a, b)
     assert sizes == [6, 3, 2, 2, 2]
-    monkeypatch.setattr(train_module, "_train_population", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError()))
+    monkeypatch.setattr(full_batch, "_train_population", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError()))
     with pytest.raises(InputError, match="does not fit in memory"):
         run(trials)
 
@@ -224,8 +226,8 @@ def test_running_out_of_memory_halves_the_population(monkeypatch):
 def test_kept_weights_give_the_kept_logits(norm):
     trials = [Trial(model="sage", norm=norm, split=s.name, seed=k, **SMALL) for k, s in enumerate(SPLITS)]
     for record in train(GRAPH, trials, splits=SPLITS, device="cpu", precision="float64", keep_weights=True):
-        network = train_module.network_of(GRAPH, record.trial)
-        inputs = Inputs(GRAPH, network.convolution, torch.device("cpu"), torch.float64)
+        network = train_module.blueprint_of(GRAPH.num_features, GRAPH.num_classes, record.trial).network
+        inputs = Inputs(GRAPH, torch.device("cpu"), torch.float64)
         weights = {name: torch.from_numpy(weight)[None] for name, weight in record.weights.items()}
         logits = network.logits(weights, weights, network.project(weights, inputs), inputs, training=False)
         np.testing.assert_allclose(logits[0].numpy(), record.logits, rtol=1e-10, atol=1e-12)
@@ -274,9 +276,9 @@ def test_the_weights_of_nodes_are_exact_in_double_precision():
     trial = train_module.resolve(
         Trial(model="gcn", split="part-0", **SMALL), Dataset("c", GRAPH, splits=Splits(SPLITS, GRAPH.y))
     )
-    network = train_module.network_of(GRAPH, trial)
-    inputs = Inputs(GRAPH, network.convolution, torch.device("cpu"), torch.float64)
-    population = population_module.Population(network, inputs, "accuracy", [trial], [SPLITS[0]])
+    blueprint = train_module.blueprint_of(GRAPH.num_features, GRAPH.num_classes, trial)
+    way = decide(blueprint, Inputs(GRAPH, torch.device("cpu"), torch.float64))
+    population = population_module.Population(way, "accuracy", [trial], [SPLITS[0]])
     assert population.unlabeled.sum().item() == pytest.approx(1, abs=1e-15)
     assert population.unlabeled.max().item() == 1 / 26
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sharpen.machine import cgroup_left
-from sharpen.models import Network
+from sharpen.models.registry import model_info
 from sharpen.paper import setting
 from sharpen.training.memory import full_batch_bytes
 
@@ -83,6 +83,6 @@ def test_the_full_batch_needs_what_was_measured(cell):
     dataset, model, kind = cell
     names = ("layers", "hidden", "norm", "residual", "input_linear")
     shape = {name: value for name, value in setting(dataset, model).items() if name in names}
-    network = Network(model, num_features=features, num_classes=classes, **shape)
+    network = model_info(model).load().fused(num_features=features, num_classes=classes, **shape)
     graph = SimpleNamespace(num_nodes=nodes, is_sparse=False, adjacency=SimpleNamespace(nnz=entries))
     assert 0.95 < full_batch_bytes(network, graph, torch.float32, kind) / (peak / members) < 1.25

@@ -16,8 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sharpen import Graph, InputError, Split, Trial, to_frame, train
 from sharpen.datasets import Dataset, Splits
 from sharpen.kernels import backend
-from sharpen.models import Inputs
+from sharpen.models.inputs import Inputs
 from sharpen.training import trials as trials_module
+from sharpen.training.decision import decide
 from sharpen.training.meta import WARM_UP, MetaPopulation
 from tests.models.test_parity import CLASSES, FEATURES, HIDDEN, NODES, Reference, message_edges
 
@@ -37,10 +38,10 @@ def make_graph(nodes: int, features: int, classes: int) -> Graph:
 def population_of(graph, trials, splits, device=CPU, dtype=torch.float64) -> MetaPopulation:
     dataset = Dataset("small", graph, splits=Splits(splits, graph.y))
     resolved = [trials_module.resolve(trial, dataset) for trial in trials]
-    network = trials_module.network_of(graph, resolved[0])
-    inputs = Inputs(graph, network.convolution, device, dtype)
+    blueprint = trials_module.blueprint_of(graph.num_features, graph.num_classes, resolved[0])
+    way = decide(blueprint, Inputs(graph, device, dtype))
     where = [dataset.splits[str(trial.split)] for trial in resolved]
-    return MetaPopulation(network, inputs, "accuracy", resolved, where)
+    return MetaPopulation(way, "accuracy", resolved, where)
 
 
 # The gradient of the meta network, against finite differences of what it is the gradient of.
@@ -91,14 +92,14 @@ def features_of(logits: Tensor, y: Tensor, nodes: dict[str, Tensor], epoch: int,
 
 def meta_loss(population: MetaPopulation, weights: list[Tensor]) -> Tensor:
     """Every member's cross-entropy on its meta set after one step with the λ that these weights give; all by plain autograd."""
-    network, inputs, y = population.network, population.inputs, population.y
+    network, inputs, y = population.way.network, population.inputs, population.y
 
     def forward(parameters, dropout):
         statistics = {name: s.clone() for name, s in population.statistics.items()}
         return network.logits(parameters, statistics, network.project(parameters, inputs), inputs, True, dropout)
 
     parameters = {name: p.detach().clone().requires_grad_() for name, p in population.parameters.items()}
-    logits = forward(parameters, population._layer_dropout)
+    logits = forward(parameters, population._moment().dropout)
     total = torch.zeros((), dtype=torch.float64)
     for r, trial in enumerate(population.trials):
         nodes = sets(population, r)
@@ -121,7 +122,7 @@ def meta_loss(population: MetaPopulation, weights: list[Tensor]) -> Tensor:
         name: p - lr.view(-1, *[1] * (p.dim() - 1)) * g
         for (name, p), g in zip(parameters.items(), gradients, strict=True)
     }
-    ahead = forward(stepped, population._stepped_dropout)
+    ahead = forward(stepped, population._moment(first=512).dropout)
     members = range(population.members)
     metas = [sets(population, r)["meta"] for r in members]
     return torch.stack([F.cross_entropy(ahead[r][metas[r]], y[metas[r]]) for r in members]).detach()

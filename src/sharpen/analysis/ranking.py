@@ -9,11 +9,12 @@ import numpy as np
 
 from sharpen.analysis.outcome import NOT_RUN, Outcome
 from sharpen.errors import InputError
+from sharpen.models.registry import PAPER_MODELS, REGISTRY
 from sharpen.paper import published
 from sharpen.studies.spec import Study
 
 # The paper's own rows in its tables of competitors: they are what ours are compared with, not competitors.
-_OWN = {"MLP": "mlp", "GCN": "gcn", "SAGE": "sage", "GAT": "gat"}
+_OWN = {REGISTRY[name].title: name for name in PAPER_MODELS}
 SHARPENED = "+TS"
 
 

@@ -5,27 +5,33 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from sharpen.bench.floor import Ceiling, Work, measure_ceiling, work
 from sharpen.bench.peer import PlainLoop
 from sharpen.datasets import Dataset
-from sharpen.models import Inputs, Network
+from sharpen.models.inputs import Inputs
+from sharpen.models.network import Network
+from sharpen.models.registry import CONVOLUTIONS
 from sharpen.training.capture import Runner
+from sharpen.training.decision import decide
 from sharpen.training.device import arithmetic
+from sharpen.training.full_batch import population_size
 from sharpen.training.population import Population
-from sharpen.training.trials import network_of, population_size, resolve
+from sharpen.training.trials import blueprint_of, resolve
+from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 # What a CPU is measured by: the small graphs, and one with many features.
 CPU_CELLS = tuple(
     (dataset, model)
     for dataset, models in (
-        *((name, ("gcn", "sage", "gat")) for name in ("cora", "citeseer", "chameleon", "minesweeper")),
-        ("cs", ("gcn",)),
+        *((name, CONVOLUTIONS) for name in ("cora", "citeseer", "chameleon", "minesweeper")),
+        ("cs", CONVOLUTIONS[:1]),
     )
     for model in models
 )
@@ -43,7 +49,8 @@ class Timing:
     population: float
     plain_memory: int
     population_memory: int
-    floor: float
+    floor: float | None
+    way: str
 
     @property
     def ratio(self) -> float:
@@ -51,9 +58,9 @@ class Timing:
         return self.plain / self.population
 
     @property
-    def floor_share(self) -> float:
-        """The share of the time that the device's own limits explain."""
-        return self.floor / self.population
+    def floor_share(self) -> float | None:
+        """The share of the time that the device's own limits explain; None where a model's work is not known."""
+        return None if self.floor is None else self.floor / self.population
 
 
 def geometric_mean(timings: Iterable[Timing]) -> float:
@@ -63,11 +70,13 @@ def geometric_mean(timings: Iterable[Timing]) -> float:
 
 
 def time_cells(
-    cells: Iterable[tuple[Dataset, str]],
+    cells: Iterable[tuple[Dataset, Any]],
     device: torch.device,
     precision: str,
     members: int | None = None,
     seconds: float = 1.0,
+    model_args: Mapping[str, Any] | None = None,
+    ceiling: bool = True,
 ) -> Iterator[Timing]:
     """Times every (dataset, model), one after another, with the paper's settings.
 
@@ -76,50 +85,58 @@ def time_cells(
         device, precision: Where and how to compute; the plain loop's matrix products use the same precision.
         members: The population's size; by default up to 205, as many as fit.
         seconds: How long to time each side.
+        model_args: Further arguments of the models.
+        ceiling: Whether to measure what the device could do at best.
     """
     with arithmetic(precision, device) as dtype:
-        ceiling = measure_ceiling(device)
+        limit = measure_ceiling(device) if ceiling else None
         for dataset, model in cells:
-            yield _time_cell(dataset, model, device, precision, dtype, members, seconds, ceiling)
+            yield _time_cell(dataset, model, device, precision, dtype, members, seconds, limit, model_args)
 
 
 def _time_cell(
     dataset: Dataset,
-    model: str,
+    model: Any,
     device: torch.device,
     precision: str,
     dtype: torch.dtype,
     members: int | None,
     seconds: float,
-    ceiling: Ceiling,
+    ceiling: Ceiling | None,
+    model_args: Mapping[str, Any] | None,
 ) -> Timing:
-    trial = resolve(Trial(model=model, lam=0.25), dataset)
+    trial = resolve(Trial(model=model, model_args=model_args, lam=0.25), dataset)
     split = dataset.splits[str(trial.split)]
-    loop = PlainLoop(dataset.graph, split, trial, dataset.metric, device)
+    blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, trial)
+    loop = PlainLoop(dataset.graph, split, trial, dataset.metric, device, blueprint)
     plain, plain_memory = _time(loop.epoch, device, seconds)
     del loop
     _release(device)
 
-    network = network_of(dataset.graph, trial)
-    inputs = Inputs(dataset.graph, network.convolution, device, dtype)
+    way = decide(blueprint, Inputs(dataset.graph, device, dtype))
     # As a study has them: a grid of λ for each of a few seeds.
-    trials = [resolve(Trial(model=model, lam=0.05 * (r % 41), seed=r // 41), dataset) for r in range(members or 205)]
-    size = members or population_size(network, inputs, dataset, trials)
-    each, memory = time_population(network, inputs, dataset, trials[:size], seconds)
-    floor = ceiling.seconds(_work(network, dataset))
-    return Timing(dataset.name, model, precision, size, plain, each / size, plain_memory, memory, floor)
+    trials = [
+        replace(trial, lam=lam, lam_labeled=-lam, seed=r // 41)
+        for r in range(members or 205)
+        for lam in [0.05 * (r % 41)]
+    ]
+    size = members or population_size(way, dataset, trials)
+    each, memory = time_population(way, dataset, trials[:size], seconds)
+    known = ceiling is not None and blueprint.network is not None
+    floor = ceiling.seconds(_work(blueprint.network, dataset)) if known else None
+    return Timing(
+        dataset.name, blueprint.title, precision, size, plain, each / size, plain_memory, memory, floor, way.full_name
+    )
 
 
-def time_population(
-    network: Network, inputs: Inputs, dataset: Dataset, trials: list[Trial], seconds: float
-) -> tuple[float, int]:
+def time_population(way: Way, dataset: Dataset, trials: list[Trial], seconds: float) -> tuple[float, int]:
     """Seconds per epoch of a whole population, and its peak memory in bytes (on a GPU)."""
     splits = [dataset.splits[str(trial.split)] for trial in trials]
-    population = Population(network, inputs, dataset.metric, trials, splits)
+    population = Population(way, dataset.metric, trials, splits)
     runner = Runner(population)
-    result = _time(runner.epoch, inputs.device, seconds, at_most=population.epochs)
+    result = _time(runner.epoch, way.inputs.device, seconds, at_most=population.epochs)
     del runner, population
-    _release(inputs.device)
+    _release(way.inputs.device)
     return result
 
 

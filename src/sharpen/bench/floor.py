@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from sharpen.models import Network
+from sharpen.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsiz
         feature_entries: Non-zero features: what a sparse first product has to multiply.
         itemsize: Bytes per number.
 
-    >>> work(Network("mlp", 10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops
+    >>> from sharpen.models.mlp import MLP
+    >>> work(MLP.fused(10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops
     1120.0
     """
     # Weights that multiply the same vectors count once: their sum can be multiplied.
@@ -56,7 +57,7 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsiz
     dense_layers = network.layers - (not network.input_linear)
     dense = 2.0 * nodes * hidden * hidden * matrices * dense_layers
     head = 2.0 * nodes * hidden * network.num_classes
-    gathers = 0 if network.model == "mlp" else network.layers
+    gathers = 0 if convolution.neighbors is None else network.layers
     propagate = 2.0 * edges * hidden * gathers
     # First product: forward once for evaluation and training, and the weights' gradient. Others: two forward, two backward.
     flops = 2 * first + 4 * (dense + head) + 3 * propagate

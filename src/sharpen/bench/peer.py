@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 from sharpen.evaluation.metrics import roc_auc
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
+from sharpen.models.blueprint import Blueprint, arguments
+from sharpen.models.inputs import Inputs
+from sharpen.models.registry import model_info
 from sharpen.trial import Trial
 
 
@@ -22,28 +26,21 @@ class PlainNetwork(nn.Module):
     """The paper's network in PyG's layers."""
 
     def __init__(self, trial: Trial, features: int, classes: int) -> None:
-        from torch_geometric.nn import GATConv, GCNConv, SAGEConv
-
         super().__init__()
         assert trial.hidden is not None
         assert trial.layers is not None
-        make: dict[str, Callable[[int, int], nn.Module]] = {
-            "mlp": nn.Linear,
-            "gcn": lambda a, b: GCNConv(a, b, cached=True),
-            "sage": SAGEConv,
-            "gat": lambda a, b: GATConv(a, b, bias=False, add_self_loops=False),
-        }
+        info = model_info(trial.model)
         norm: dict[str, Callable[[int], nn.Module]] = {
             "none": lambda width: nn.Identity(),
             "layer": nn.LayerNorm,
             "batch": nn.BatchNorm1d,
         }
         self.dropout = trial.dropout or 0.0
-        self.graph_free = trial.model == "mlp"
+        self.graph_free = not info.uses_graph
         first = trial.hidden if trial.input_linear else features
         widths = list(itertools.pairwise([first] + [trial.hidden] * trial.layers))
         self.input = nn.Linear(features, trial.hidden) if trial.input_linear else None
-        self.convs = nn.ModuleList(make[trial.model](a, b) for a, b in widths)
+        self.convs = nn.ModuleList(info.load().pyg_layer(a, b) for a, b in widths)
         self.residuals = nn.ModuleList(nn.Linear(a, b) for a, b in widths) if trial.residual else None
         self.norms = nn.ModuleList(norm[trial.norm or "none"](b) for _, b in widths)
         self.head = nn.Linear(trial.hidden, classes)
@@ -61,21 +58,35 @@ class PlainNetwork(nn.Module):
         return logits
 
 
-class PlainLoop:
-    """One run; :meth:`epoch` is one training step and one evaluation."""
+def _edges(graph: Graph) -> Tensor:
+    """The paper's edges: both directions, and one self-loop per node."""
+    adjacency = graph.adjacency
+    row = torch.repeat_interleave(torch.arange(graph.num_nodes), adjacency.degree().long())
+    return torch.stack([adjacency.col.long(), row])
 
-    def __init__(self, graph: Graph, split: Split, trial: Trial, metric: str, device: torch.device) -> None:
+
+class PlainLoop:
+    """One run; :meth:`epoch` is one training step and one evaluation.
+
+    A model of the paper is built of PyG's layers; any other is the module itself, called as it is.
+    """
+
+    def __init__(
+        self, graph: Graph, split: Split, trial: Trial, metric: str, device: torch.device, blueprint: Blueprint
+    ) -> None:
         torch.manual_seed(trial.seed)
-        self.x = graph.x.to_dense().to(device)
-        adjacency = graph.adjacency
-        row = torch.repeat_interleave(torch.arange(graph.num_nodes), adjacency.rowptr.diff().long())
-        self.edge_index = torch.stack([adjacency.col.long(), row]).to(device)
         self.y, self.metric, self.lam = graph.y.to(device), metric, trial.lam
         self.train, self.val, self.test = (nodes.to(device) for nodes in (split.train, split.val, split.test))
         unlabeled = torch.ones(graph.num_nodes, dtype=torch.bool)
         unlabeled[split.train] = False
         self.unlabeled = unlabeled.nonzero().squeeze(1).to(device)
-        self.model = PlainNetwork(trial, graph.num_features, graph.num_classes).to(device)
+        if blueprint.network is not None:
+            self.model: nn.Module = PlainNetwork(trial, graph.num_features, graph.num_classes).to(device)
+            self.args: tuple[Any, ...] = (graph.x.to_dense().to(device), _edges(graph).to(device))
+            self.kwargs: dict[str, Any] = {}
+        else:
+            self.model = blueprint.build(trial.seed).to(device)
+            self.args, self.kwargs = arguments(self.model, Inputs(graph, device, torch.float32))
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=trial.lr or 0.0, weight_decay=trial.weight_decay or 0.0
         )
@@ -86,7 +97,7 @@ class PlainLoop:
         """One training step of the sharpened objective, one evaluation."""
         self.model.train()
         self.optimizer.zero_grad()
-        logits = self.model(self.x, self.edge_index)
+        logits = self.model(*self.args, **self.kwargs)
         gini = 1 - logits.softmax(-1).square().sum(-1)
         loss = F.cross_entropy(logits[self.train], self.y[self.train])
         loss = loss + self.lam * (gini[self.unlabeled].mean() - gini[self.train].mean())
@@ -94,7 +105,7 @@ class PlainLoop:
         self.optimizer.step()
         self.model.eval()
         with torch.no_grad():
-            logits = self.model(self.x, self.edge_index)
+            logits = self.model(*self.args, **self.kwargs)
             val, test = self._score(logits, self.val), self._score(logits, self.test)
             self.chosen = torch.where(val > self.best, test, self.chosen)
             self.best = torch.maximum(val, self.best)

@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from sharpen.cli.options import parse_model_args
 from sharpen.errors import InputError
+from sharpen.models.registry import CONVOLUTIONS, MODELS
 
 _HEADER = (
     f"{'cell':<22}{'members':>8}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'floor':>8}{'plain GB':>10}{'ours GB':>9}"
@@ -20,9 +22,19 @@ _HEADER = (
 def bench(
     datasets: Annotated[
         str,
-        typer.Option(help="Comma-separated names; by default all at hand, on a CPU the small ones and cs with gcn."),
+        typer.Option(help="Comma-separated names; by default all available; on a CPU, the small ones."),
     ] = "",
-    models: Annotated[str, typer.Option(help="Comma-separated: gcn, sage, gat, mlp; by default the first three.")] = "",
+    models: Annotated[
+        str,
+        typer.Option(
+            "--models",
+            "--model",
+            help=f"Comma-separated: {', '.join(MODELS)}, or your own as my_net.py:MyNet; by default {', '.join(CONVOLUTIONS)}.",
+        ),
+    ] = "",
+    model_args: Annotated[
+        str | None, typer.Option(help="Further arguments of the models, as hops=5,alpha=0.2.")
+    ] = None,
     precision: Annotated[str, typer.Option(help="float32 or tf32; or both, comma-separated.")] = "float32",
     members: Annotated[int, typer.Option(help="Runs per population; 0: up to 205, as many as fit.", min=0)] = 0,
     seconds: Annotated[float, typer.Option(help="How long to time each side of a cell.", min=0.01)] = 1.0,
@@ -49,7 +61,7 @@ def bench(
     names = [name.strip() for name in datasets.split(",") if name.strip()]
     chosen = [model.strip() for model in models.split(",") if model.strip()]
     at_hand = names or [info.name for info in list_datasets() if find_dataset(info.name, data) is not None]
-    cells = [(name, model) for name in at_hand for model in chosen or ("gcn", "sage", "gat")]
+    cells = [(name, model) for name in at_hand for model in chosen or CONVOLUTIONS]
     if where.type == "cpu" and not names and not chosen:
         cells = [cell for cell in CPU_CELLS if cell[0] in at_hand]
     if not cells:
@@ -64,13 +76,15 @@ def bench(
         by_dataset = itertools.groupby(cells, key=lambda cell: cell[0])
         loaded = ((load_dataset(name, data), list(group)) for name, group in by_dataset)
         pairs = ((dataset, model) for dataset, group in loaded for _, model in group)
-        for t in time_cells(pairs, where, each.strip(), members or None, seconds):
+        for t in time_cells(pairs, where, each.strip(), members or None, seconds, parse_model_args(model_args)):
             timings.append(t)
             console.print(
                 f"{t.dataset + ' ' + t.model:<22}{t.members:>8}{1e3 * t.plain:>10.2f}{1e3 * t.population:>10.3f}{t.ratio:>8.1f}"
-                f"{100 * t.floor_share:>7.0f}%{_gigabytes(t.plain_memory):>10}{_gigabytes(t.population_memory):>9}",
+                f"{_share(t.floor_share):>8}{_gigabytes(t.plain_memory):>10}{_gigabytes(t.population_memory):>9}",
                 soft_wrap=True,
             )
+            if ": " in t.way:
+                console.print(f"  {t.way}", soft_wrap=True)
             if file:
                 row = asdict(t) | {"ratio": t.ratio, "floor_share": t.floor_share}
                 if writer is None:
@@ -83,6 +97,10 @@ def bench(
         )
     if file:
         file.close()
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f}%"
 
 
 def _gigabytes(peak: int) -> str:

@@ -31,7 +31,8 @@ from sharpen.cli.options import (
     of_columns,
 )
 from sharpen.errors import InputError
-from sharpen.trial import MODELS, NORMS
+from sharpen.models.registry import MODELS
+from sharpen.trial import NORMS
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
 
@@ -115,7 +116,7 @@ def fit(
     from sharpen.report.fit import expectation, print_fit
     from sharpen.report.page import fit_page, write_page
     from sharpen.training.device import resolve_device
-    from sharpen.training.trials import versions
+    from sharpen.training.records import versions
 
     def tell(text: str) -> None:
         if not (quiet or as_json):
@@ -219,8 +220,8 @@ def _check_options(classifier: Any) -> None:
         raise InputError(f"--{name.replace('_', '-')}{is_}{rest}") from None
 
 
-def _auto_or_numbers(text: str) -> str | tuple[float, ...]:
-    return text if text == "auto" else parse_lams(text, zero_is_plain=False)
+def _auto_or_numbers(text: str) -> str | list[float]:
+    return parse_lams(text)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -1,10 +1,12 @@
 """Options that several commands share: the files of a graph, what their columns mean, and how predictions are written."""
 
+import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import yaml
 
 from sharpen.cli.completion import DEVICES, offer
 from sharpen.errors import InputError
@@ -50,3 +52,23 @@ def check_abstain(abstain: float | None) -> None:
     """
     if abstain is not None and not 0 <= abstain <= 1:
         raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
+
+
+def parse_model_args(text: str | None) -> dict[str, Any] | None:
+    """The value of ``--model-args``: names with values, or JSON.
+
+    >>> parse_model_args("hops=5,alpha=0.2,norm=layer"), parse_model_args('{"widths": [8, 8]}')
+    ({'hops': 5, 'alpha': 0.2, 'norm': 'layer'}, {'widths': [8, 8]})
+    >>> parse_model_args("5")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: --model-args is '5'; give names with values, as hops=5,alpha=0.2, or JSON
+    """
+    if text is None:
+        return None
+    try:
+        if text.lstrip().startswith("{"):
+            return dict(json.loads(text))
+        pairs = (part.split("=", 1) for part in text.split(","))
+        return {name.strip(): yaml.safe_load(value) for name, value in pairs}
+    except (ValueError, yaml.YAMLError):
+        raise InputError(f"--model-args is {text!r}; give names with values, as hops=5,alpha=0.2, or JSON") from None

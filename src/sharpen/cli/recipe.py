@@ -10,7 +10,8 @@ import typer
 from sharpen.cli.compare import parse_lams
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
-from sharpen.trial import MODELS, to_frame
+from sharpen.models.registry import MODELS
+from sharpen.trial import to_frame
 
 recipe = typer.Typer(
     no_args_is_help=True, help="Large graphs: settings by name; those in clusters are resumable, for torchrun too."
@@ -56,6 +57,7 @@ def run(
 
     `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
     """
+    from sharpen.comparison import AUTO_LAMS
     from sharpen.large.recipes import find_recipe, recipe_dataset
     from sharpen.training import train
     from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints
@@ -65,7 +67,8 @@ def run(
         raise InputError(f"--scale is {scale}, but data has the size it has; give --generated FOLDER too")
     chosen = find_recipe(name)
     more = {} if epochs is None else {"epochs": epochs}
-    lams = parse_lams(lam, zero_is_plain=False)
+    parsed = parse_lams(lam)
+    lams = AUTO_LAMS if isinstance(parsed, str) else tuple(dict.fromkeys(parsed))
     trials = [chosen.trial(model, lam=value, seed=seed, **more) for seed in range(seeds) for value in lams]
     folder = out or Path("sharpen-out") / f"recipe-{name}-{model}{'-generated' if generated else ''}"
     kept = checkpoint_folder(folder, trials)

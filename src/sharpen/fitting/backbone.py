@@ -1,4 +1,4 @@
-"""The built-in models as a backbone: members are trained in populations, and predict in them."""
+"""What trains the members of a search and predicts with their weights: populations of any model."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.graph import Graph
-from sharpen.large.layerwise import layerwise_logits
-from sharpen.large.parted import arrange
-from sharpen.models import Inputs, Network
+from sharpen.models.blueprint import Blueprint
+from sharpen.models.inputs import Inputs
+from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
+from sharpen.training.records import way_note
+from sharpen.training.scores import class_scores, layerwise_scores
 from sharpen.training.threads import suitable_threads
-from sharpen.trial import MODELS, Trial
+from sharpen.training.trials import blueprint_of
+from sharpen.trial import ARCHITECTURE, Trial
 
-# One layer's activations of all members that predict together.
-_CHUNK_BYTES = 64 * 2**20
+USUAL = {"layers": 2, "hidden": 64, "dropout": 0.5, "norm": "none", "residual": False, "input_linear": False}
+"""The architecture of a fit, unless somebody says otherwise."""
+# What spreading labels over a graph takes is about what this model does.
+_YARDSTICK = "gcn"
 # Class scores of all nodes, of runs in batches that are judged together.
 _SCORES_BYTES = 2**30
 UNSPREAD = "known labels are not spread over a graph that a GCN takes in batches: that would be work on the whole of it at once"
 
 
-class PopulationBackbone:
+class Backbone:
     """Trains with :func:`sharpen.train`.
 
     Args:
@@ -39,6 +44,8 @@ class PopulationBackbone:
         batching: As for :func:`sharpen.training.memory.choose_batching`.
         tell: Is told, once, if the graph is taken in batches.
         trainer: Who trains: this process, or a cluster (:func:`sharpen.cluster.pool.trainer_on`).
+        names: Models of one's own: from what candidates call them to what a trial does.
+        model_args: Further arguments of models that are not the paper's, by name.
         cuts: How the graph of the fit was taken in batches for each model, None for not at all; what is missing is decided when
             it is first needed, and then stays.
 
@@ -55,27 +62,40 @@ class PopulationBackbone:
         tell: Callable[[str], None] = lambda text: None,
         trainer: Trainer = IN_THIS_PROCESS,
         cuts: Mapping[str, str | None] | None = None,
+        names: Mapping[str, str] | None = None,
+        model_args: Mapping[str, Any] | None = None,
     ) -> None:
         self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
         self.batching, self._tell, self._trainer = batching, tell, trainer
+        self._names, self.model_args = dict(names or {}), model_args
         self.cuts, self.notes = dict(cuts or {}), list[str]()
         self._spreads: bool | None = None
 
-    def _network(self, graph: Graph, model: str, num_classes: int) -> Network:
-        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
-        return Network(model, num_features=graph.num_features, num_classes=num_classes, **shape)
+    def _trial(self, model: str, **fields: Any) -> Trial:
+        """A run of a model: with those of the settings that it takes."""
+        name = self._names.get(model, model)
+        info, settings = model_info(name), dict(self.settings)
+        for field in ARCHITECTURE:
+            value = settings.pop(field)
+            # A model of somebody's own keeps its own defaults: it gets what differs from ours.
+            if field in info.settings or (name not in REGISTRY and value != USUAL[field]):
+                settings[field] = value
+        arguments = self.model_args if name not in PAPER_MODELS else None
+        return Trial(model=name, model_args=arguments, **settings, **fields)
+
+    def _blueprint(self, model: str, num_features: int, num_classes: int) -> Blueprint:
+        return blueprint_of(num_features, num_classes, self._trial(model))
 
     def check(self, model: str, num_features: int, num_classes: int, weights: Sequence[dict[str, np.ndarray]]) -> None:
-        """Refuses weights that are not those of the model, as a ValueError that says which."""
-        if model not in MODELS:
-            raise ValueError(f"model is {model!r}")
-        shape = {name: self.settings[name] for name in ("layers", "hidden", "norm", "residual", "input_linear")}
-        if shape["layers"] > len(weights[0]):  # before as many are made up
-            raise ValueError(f"it has weights for fewer than {shape['layers']} layers")
-        network = Network(model, num_features=num_features, num_classes=num_classes, **shape)
-        wanted = {name: tuple(initial.shape) for name, initial in network.initials.items()}
-        running = network.statistics(1, torch.device("meta"), torch.float32)
-        wanted |= {name: tuple(value.shape[1:]) for name, value in running.items()}
+        """Refuses weights that are not those of the model, as a ValueError that says which; no code of somebody's own is run."""
+        if model not in REGISTRY:
+            if model not in self._names:
+                raise ValueError(f"model is {model!r}")
+            return
+        layers = self.settings["layers"] if "layers" in model_info(model).settings else 1
+        if layers > len(weights[0]):  # before as many are made up
+            raise ValueError(f"it has weights for fewer than {layers} layers")
+        wanted = self._blueprint(model, num_features, num_classes).shapes
         for own in weights:
             got = {name: value.shape for name, value in own.items()}
             for name in sorted(got.keys() | wanted.keys()):
@@ -84,8 +104,11 @@ class PopulationBackbone:
                         f"weights {name} of {model} have shape {got.get(name)}, where {wanted.get(name)} is needed"
                     )
 
-    def _cut(self, graph: Graph, network: Network, left: int | None) -> tuple[str | None, str]:
-        """How the graph is taken in batches for this network, if it is, and a sentence about it."""
+    def _cut(self, graph: Graph, model: str, num_classes: int, left: int | None) -> tuple[str | None, str]:
+        """How the graph is taken in batches for this model, if it is, and a sentence about it."""
+        network = self._blueprint(model, graph.num_features, num_classes).network
+        if network is None:  # a model without kernels of its own sees the whole graph
+            return None, ""
         return choose_batching(self.batching, network, graph, resolve_device(self.device), torch.float32, left=left)
 
     def _decide(self, graph: Graph, models: Iterable[str]) -> bool:
@@ -94,12 +117,16 @@ class PopulationBackbone:
         left = self._trainer.memory_left
         for model in models:
             if model not in self.cuts:
-                self.cuts[model], note = self._cut(graph, self._network(graph, model, graph.num_classes), left)
+                self.cuts[model], note = self._cut(graph, model, graph.num_classes, left)
                 if note and set(self.notes) <= {UNSPREAD}:  # of several models, the first says enough
                     self._note(note)
         if self._spreads is None:
-            gcn = self._network(graph, "gcn", graph.num_classes)
-            self._spreads = (self.cuts["gcn"] if "gcn" in self.cuts else self._cut(graph, gcn, left)[0]) is None
+            cut = (
+                self.cuts[_YARDSTICK]
+                if _YARDSTICK in self.cuts
+                else self._cut(graph, _YARDSTICK, graph.num_classes, left)[0]
+            )
+            self._spreads = cut is None
             if not self._spreads:
                 self._note(UNSPREAD)
         return self._spreads
@@ -125,14 +152,13 @@ class PopulationBackbone:
         graph = listener.graph
         splits = {job.split.name: job.split for job in jobs}
         trials = [
-            Trial(
-                model=job.candidate.model,
+            self._trial(
+                job.candidate.model,
                 lam=job.candidate.lam,
                 balance=job.candidate.balance,
                 split=job.split.name,
                 seed=job.seed,
                 batching=self.cuts[job.candidate.model],
-                **self.settings,
             )
             for job in jobs
         ]
@@ -147,6 +173,9 @@ class PopulationBackbone:
                 choose="last",
                 class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,
             )
+        for slow in dict.fromkeys(way_note(record) for record in records):
+            if slow and slow not in self.notes:
+                self._note(slow)
         members: list[Member] = []
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
@@ -158,24 +187,13 @@ class PopulationBackbone:
         self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
     ) -> Iterator[np.ndarray]:
         """Class scores [N, C] of every set of weights of one model, in the same order."""
-        network = self._network(graph, model, num_classes)
+        blueprint = self._blueprint(model, graph.num_features, num_classes)
         # As in the fit; but predictions are made here, whoever trained, and what fitted there may not fit here. The evaluation
         # layer by layer is exact: its scores are those of the whole graph at once, up to rounding.
-        cut = self.cuts.get(model) or self._cut(graph, network, None)[0]
+        cut = self.cuts.get(model) or self._cut(graph, model, num_classes, None)[0]
         where = resolve_device(self.device)
-        size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * int(self.settings["hidden"])))
-        with arithmetic("float32", where) as dtype, torch.no_grad():
-            inputs = Inputs(graph, network.convolution, where, dtype)
-            whole = arrange(graph, 1) if cut else None
-            for start in range(0, len(weights), size):
-                chunk = weights[start : start + size]
-                stacked = {
-                    name: torch.from_numpy(np.stack([own[name] for own in chunk])).to(where, dtype) for name in chunk[0]
-                }
-                statistics = {name: value for name, value in stacked.items() if ".running_" in name}
-                parameters = {name: value for name, value in stacked.items() if name not in statistics}
-                if whole is not None:
-                    yield from layerwise_logits(network, parameters, statistics, whole).cpu().numpy()
-                    continue
-                projected = network.project(parameters, inputs)
-                yield from network.logits(parameters, statistics, projected, inputs, False).cpu().numpy()
+        with arithmetic("float32", where) as dtype:
+            if cut and blueprint.network is not None:
+                yield from layerwise_scores(blueprint.network, graph, where, dtype, weights)
+            else:
+                yield from class_scores(blueprint, Inputs(graph, where, dtype), weights)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sharpen.errors import InputError, did_you_mean
-from sharpen.trial import MODELS
+from sharpen.errors import InputError
+from sharpen.models.custom import register
+from sharpen.models.registry import MODELS, PAPER_MODELS, REGISTRY, check_model, model_info
 
 # In the order in which a short search tries them. The useful λ of the paper lie around 0.25.
 AUTO_LAMS = (0.25, 0.5, 0.1, 1.0)
-# How many λ of a GCN come before the first of these: sharpening an MLP tells least about a graph.
-_WAIT = {"gcn": 0, "sage": 2, "gat": 3, "mlp": 6}
-MODEL_NAMES = {"mlp": "MLP", "gcn": "GCN", "sage": "GraphSAGE", "gat": "GAT"}
+# How many λ of a GCN come before the first of a model: dearer ones wait, and sharpening without the graph tells least about it.
+_MLP_WAITS = 6
 
 
 @dataclass(frozen=True, order=True)
@@ -39,7 +39,7 @@ class Candidate:
     @property
     def uses_graph(self) -> bool:
         """Whether edges matter to it."""
-        return self.model != "mlp" or self.spread
+        return model_info(self.model).uses_graph or self.spread
 
     @property
     def sharpens(self) -> bool:
@@ -49,7 +49,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """What to call it in a sentence."""
-        model = MODEL_NAMES.get(self.model, self.model)
+        model = model_info(self.model).noun
         name = f"{model} with λ = {self.lam:g}" if self.sharpens else f"plain {model}"
         name += f" and balance {self.balance:g}" if self.balance else ""
         return f"{name} and spread labels" if self.spread else name
@@ -72,7 +72,7 @@ def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto
     see whether the graph helps.
 
     Args:
-        model: ``auto``, a name, several names, or anything that is not text for a model of the user's own.
+        model: ``auto``, a name, a model of one's own, or several of these.
         lam: ``auto``, a number, or several.
         balance: ``auto`` (without, and as strong as λ), a number, or several.
 
@@ -81,7 +81,7 @@ def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto
     >>> len(list_candidates())
     36
     """
-    models = _models(model)
+    models = models_of(model)
     lams = AUTO_LAMS if _is_auto(lam, "lam") else _numbers(lam, "lam")
     pairs: list[tuple[float, float]] = [(0.0, 0.0)]
     if _is_auto(balance, "balance"):
@@ -89,28 +89,37 @@ def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto
     else:
         pairs += [(value, weight) for weight in _numbers(balance, "balance") for value in lams]
     pairs = list(dict.fromkeys(pairs))
-    models = sorted(models, key=lambda name: _WAIT.get(name, 0))
-    later = [
-        (place + _WAIT.get(name, 0), Candidate(name, *pair)) for name in models for place, pair in enumerate(pairs)
-    ]
-    first = [Candidate(name) for name in models if name in ("gcn", "mlp", "model")]
+    models = sorted(models, key=_waits)
+    later = [(place + _waits(name), Candidate(name, *pair)) for name in models for place, pair in enumerate(pairs)]
+    first = [Candidate(name) for name in models if _waits(name) in (0, _MLP_WAITS)]
     return list(dict.fromkeys([*first, *(candidate for _, candidate in sorted(later, key=lambda entry: entry[0]))]))
 
 
-def _models(model: Any) -> list[str]:
+def _waits(model: str) -> int:
+    info = model_info(model)
+    if model not in REGISTRY:  # somebody's own comes first
+        return 0
+    return round(5 * (info.cost - 1)) if info.uses_graph else _MLP_WAITS
+
+
+def models_of(model: Any) -> list[str]:
+    """The names of the models that are meant; a module, a class or a function of one's own is known by a name from now on.
+
+    >>> models_of("gcn"), models_of("auto")
+    (['gcn'], ['mlp', 'gcn', 'sage', 'gat'])
+    """
     if isinstance(model, str):
-        names = list(MODELS) if model == "auto" else [model]
-    elif isinstance(model, Sequence):
-        names = list(dict.fromkeys(model))
+        given: list[Any] = list(PAPER_MODELS) if model == "auto" else [model]
     else:
-        return ["model"]
-    for name in names:
-        if name not in MODELS:
-            own = "" if isinstance(name, str) else "; a torch.nn.Module, or a function that makes one, goes alone"
-            raise InputError(f"model is {name!r}; {did_you_mean(name, MODELS)}choose auto, {', '.join(MODELS)}{own}")
-    if not names:
+        given = list(model) if isinstance(model, Sequence) else [model]
+    if not given:
         raise InputError("model is an empty list; choose auto, or at least one of " + ", ".join(MODELS))
-    return names
+    names = []
+    for one in given:
+        if not isinstance(one, str) and not callable(one):
+            raise InputError(f"model is {one!r}; give a name, a torch.nn.Module, or a function that makes one")
+        names.append(check_model(one) if isinstance(one, str) else register(one))
+    return list(dict.fromkeys(names))
 
 
 def _is_auto(value: Any, name: str) -> bool:

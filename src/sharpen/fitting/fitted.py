@@ -14,6 +14,7 @@ from scipy.special import softmax
 
 from sharpen.errors import InputError
 from sharpen.evaluation.calibration import reliability, temperature_for_confidence
+from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.calibrated import (
     HonestPredictions,
     coverage,
@@ -26,7 +27,7 @@ from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.isolated import Lonely, judge_lonely, lonely_nodes
-from sharpen.fitting.members import Backbone, Job, Listener, Member
+from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
 from sharpen.fitting.spreading import features_of

@@ -20,9 +20,10 @@ import torch
 from scipy.special import softmax
 
 from sharpen.evaluation.calibration import fit_temperature
+from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.members import Backbone, Listener
+from sharpen.fitting.members import Listener
 from sharpen.graph import Graph
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Protocol
 
 import numpy as np
 from scipy.special import log_softmax
@@ -117,24 +116,3 @@ class Listener:
             )
             for asked in ((False, True) if spread and self.graph.num_edges else (False,))
         ]
-
-
-class Backbone(Protocol):
-    """What can train members and predict with their weights: a population of the built-in models, or a module.
-
-    ``cuts`` says how the graph is taken in batches for each model, None for not at all, and ``notes`` what the user should know
-    of it; both are empty where it never is.
-    """
-
-    cuts: dict[str, str | None]
-    notes: list[str]
-
-    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """The members of each job, in the same order: alone and, where labels are spread, with them beside it."""
-        ...
-
-    def logits(
-        self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
-    ) -> Iterator[np.ndarray]:
-        """Class scores [N, C] of every set of weights of one model, in the same order."""
-        ...

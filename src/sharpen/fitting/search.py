@@ -10,13 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from sharpen.errors import InputError
+from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import draw_round, rounds_wanted
-from sharpen.fitting.members import Backbone, Job, Member
+from sharpen.fitting.members import Job, Member
 from sharpen.fitting.selection import shortlist
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
+from sharpen.models.registry import model_info
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
@@ -24,8 +26,6 @@ FIRST_SHARE = 0.6
 MOST_ROUNDS = 20
 # Without these the search could not say whether sharpening or the graph helps.
 ESSENTIAL = 3
-# What a run costs beside a GCN, until it has been measured.
-_COST = {"mlp": 0.7, "gcn": 1.0, "sage": 1.4, "gat": 2.0}
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class _Clock:
 
     def measure(self, candidates: Sequence[Candidate], seconds: float) -> None:
         """Takes note of what these took; the latest says most about what comes next."""
-        self._unit = seconds / sum(_COST.get(candidate.model, 1.0) for candidate in candidates)
+        self._unit = seconds / sum(model_info(candidate.model).cost for candidate in candidates)
 
     def forecast(self, candidates: Sequence[Candidate], folds: int = 1) -> float:
         """Seconds for one run of each on each fold."""
-        return folds * self._unit * sum(_COST.get(candidate.model, 1.0) for candidate in candidates)
+        return folds * self._unit * sum(model_info(candidate.model).cost for candidate in candidates)
 
 
 def check_budget(budget: float) -> None:

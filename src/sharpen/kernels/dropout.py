@@ -1,8 +1,8 @@
-"""Random bits that are a function of (member, epoch, layer, position) and of nothing else.
+"""Random numbers that are a function of (member, epoch, place, position) and of nothing else.
 
 Dropout must not depend on which other members train beside one, nor on the device. So there is no generator with a state: the
 16 random bits of an element are a hash of its position under a key, and the key is a hash of the member's seed, the epoch
-and the layer. Two neighbouring elements share one 32-bit word. All arithmetic is on int32, wrapping, so that PyTorch on any
+and the place in the model: the layer, or how many draws came before in its forward pass. Two neighbouring elements share one 32-bit word. All arithmetic is on int32, wrapping, so that PyTorch on any
 device and the fused kernels give the same bits.
 """
 
@@ -15,6 +15,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from sharpen.kernels import backend
+from sharpen.kernels.sparse import fold
 
 # Multipliers of the golden ratio and of "lowbias32", a 32-bit mixer found by search for even avalanche; as signed int32.
 GOLDEN, MIX_1, MIX_2 = -1640531527, 569420461, 1935289751
@@ -150,3 +153,77 @@ def relu_dropout(
     """
     out: Tensor = _ReluDropout.apply(x, bias, p, keys, overwrite)
     return out
+
+
+class _Words(torch.autograd.Function):
+    """:func:`random_words` with a vmap rule; there is nothing to differentiate."""
+
+    @staticmethod
+    def forward(keys: Tensor, size: int) -> Tensor:
+        return random_words(keys, size)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None]:
+        return None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], keys: Tensor, size: int) -> Any:
+        (stack,) = fold(info.batch_size, in_dims, keys)
+        return random_words(stack, size).unflatten(0, (info.batch_size, -1)), 0
+
+
+def words(keys: Tensor, size: int) -> Tensor:
+    """``size`` int32 numbers for one run, from its pair of keys [2]; under :func:`torch.func.vmap` for all members in one pass.
+
+    >>> words(member_keys([3])[0], 10).equal(random_words(member_keys([3]), 10)[0])
+    True
+    """
+    out: Tensor = _Words.apply(keys.unsqueeze(0), size)
+    return out.squeeze(0)
+
+
+class _Dropout(torch.autograd.Function):
+    """x with some of its elements set to 0 and the others scaled; linear, so that it is its own derivative."""
+
+    @staticmethod
+    def forward(x: Tensor, p: Tensor, keys: Tensor) -> Tensor:
+        scale = torch.where(p < 1, 1 / (1 - p), 0).to(x.dtype)
+        if backend.fused(x):
+            from sharpen.kernels.triton.activation import dropout_triton
+
+            return dropout_triton(x, thresholds(p), scale, keys)
+        shape = (-1, *[1] * (x.dim() - 1))
+        lowest = thresholds(p).to(x.dtype).view(shape) - 0.5
+        kept = random_bits(keys, x[0].numel()).to(x.dtype).view_as(x).sub_(lowest)
+        return torch.ops.aten.threshold_backward(x, kept, 0).mul_(scale.view(shape))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Dropout.apply(grad, *ctx.saved_tensors), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, p: Tensor, keys: Tensor) -> Any:
+        stacks = fold(info.batch_size, in_dims, x, p, keys)
+        return _Dropout.apply(*stacks).unflatten(0, (info.batch_size, -1)), 0
+
+
+def dropout(x: Tensor, p: float | Tensor, keys: Tensor) -> Tensor:
+    """Dropout of one run: what is dropped depends on the pair of keys [2] and on an element's position alone.
+
+    Under :func:`torch.func.vmap` one pass for all members, each with its own keys and, if ``p`` is a tensor, its own rate.
+
+    >>> out = dropout(torch.ones(1000), 0.25, member_keys([3])[0])
+    >>> sorted(set(out.tolist())), 0.7 < float((out > 0).float().mean()) < 0.8
+    ([0.0, 1.3333333730697632], True)
+    """
+    rate = p if isinstance(p, Tensor) else torch.full((), p, dtype=x.dtype, device=x.device)
+    out: Tensor = _Dropout.apply(x.unsqueeze(0), rate.unsqueeze(0), keys.unsqueeze(0))
+    return out.squeeze(0)

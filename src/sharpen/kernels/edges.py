@@ -64,8 +64,8 @@ class _WeightedSum(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: Any, weight: Tensor, h: Tensor, pattern: Csr, onto: Any, overwrite: bool) -> Any:
         assert onto is None
-        stacks = fold(info.batch_size, in_dims, weight, h)
-        return weighted_sum(*stacks, pattern).unflatten(0, (info.batch_size, -1)), 0
+        weight, h = fold(info.batch_size, in_dims, weight, h)
+        return weighted_sum(weight, h, pattern).unflatten(0, (info.batch_size, -1)), 0
 
 
 def weighted_sum(
@@ -116,8 +116,8 @@ class _EdgeDot(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, g: Tensor, h: Tensor, pattern: Csr) -> Any:
-        stacks = fold(info.batch_size, in_dims, g, h)
-        return edge_dot(*stacks, pattern).unflatten(0, (info.batch_size, -1)), 0
+        g, h = fold(info.batch_size, in_dims, g, h)
+        return edge_dot(g, h, pattern).unflatten(0, (info.batch_size, -1)), 0
 
 
 def edge_dot(g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
@@ -160,8 +160,8 @@ class _EdgeSum(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, source: Tensor, target: Tensor, pattern: Csr) -> Any:
-        stacks = fold(info.batch_size, in_dims, source, target)
-        return sum_of_ends(*stacks, pattern).unflatten(0, (info.batch_size, -1)), 0
+        source, target = fold(info.batch_size, in_dims, source, target)
+        return sum_of_ends(source, target, pattern).unflatten(0, (info.batch_size, -1)), 0
 
 
 def sum_of_ends(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:

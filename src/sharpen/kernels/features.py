@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sharpen.kernels.product import transpose_product
-from sharpen.kernels.sparse import Csr, spmm, spmm_into
+from sharpen.kernels.sparse import Csr, fold, spmm, spmm_into
 
 
 class Cost(NamedTuple):
@@ -34,13 +34,21 @@ class _DenseProduct(torch.autograd.Function):
     """m @ w[r] with a constant m; the gradient in m is never asked for."""
 
     @staticmethod
-    def forward(ctx: Any, w: Tensor, m: Tensor, transpose: bool) -> Tensor:
-        ctx.m, ctx.transpose = m, transpose
+    def forward(w: Tensor, m: Tensor, transpose: bool) -> Tensor:
         return transpose_product(m, w) if transpose else torch.matmul(m, w)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, bool], output: Tensor) -> None:
+        _, ctx.m, ctx.transpose = inputs
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _DenseProduct.apply(grad, ctx.m, not ctx.transpose), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], w: Tensor, m: Tensor, transpose: bool) -> Any:
+        (stack,) = fold(info.batch_size, in_dims, w)
+        return _DenseProduct.apply(stack, m, transpose).unflatten(0, (info.batch_size, -1)), 0
 
 
 class FixedMatrix:

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sharpen.graph.matrices import degree_factors
 from sharpen.kernels.features import FixedMatrix, fixed
 from sharpen.kernels.sparse import Csr
 from sharpen.large.batches import Batch
 from sharpen.large.parted import PartedGraph
 from sharpen.large.stored import as_tensor
-from sharpen.models import Inputs
-from sharpen.models.convolution import Convolution
+from sharpen.models.inputs import Inputs
 
 
 class RowInputs(Inputs):
@@ -25,11 +25,10 @@ class RowInputs(Inputs):
         self,
         parted: PartedGraph,
         nodes: np.ndarray | slice,
-        convolution: Convolution,
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        self._parted, self._nodes, self._convolution = parted, nodes, convolution
+        self._parted, self._nodes = parted, nodes
         self.device, self.dtype = device, dtype
         self.num_nodes = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
 
@@ -48,28 +47,29 @@ class RowInputs(Inputs):
         """X of these nodes."""
         return self._fixed(None)
 
-    @cached_property
-    def propagated(self) -> FixedMatrix:
+    def propagated(self, name: str) -> FixedMatrix:
         """P X of these nodes, neighbours outside included."""
-        return self._fixed(self._convolution.gather)
+        return self._fixed(name)
 
 
 class BatchInputs(RowInputs):
     """The same of a batch, with the edges in it."""
 
-    def __init__(
-        self, parted: PartedGraph, batch: Batch, convolution: Convolution, device: torch.device, dtype: torch.dtype
-    ) -> None:
-        super().__init__(parted, batch.nodes, convolution, device, dtype)
-        self._batch = batch
+    def __init__(self, parted: PartedGraph, batch: Batch, device: torch.device, dtype: torch.dtype) -> None:
+        super().__init__(parted, batch.nodes, device, dtype)
+        self._batch, self._matrices = batch, {}
 
-    @cached_property
-    def graph(self) -> Csr:
+    def matrix(self, name: str) -> Csr:
         """P as far as the batch sees it, see :mod:`sharpen.large.batches`; for attention, who sees whom."""
-        batch, gather = self._batch, self._convolution.gather
+        if name not in self._matrices:
+            self._matrices[name] = self._seen(name)
+        return self._matrices[name]
+
+    def _seen(self, name: str) -> Csr:
+        batch = self._batch
         rowptr = torch.from_numpy(batch.rowptr).to(self.device)
         col = torch.from_numpy(batch.col).to(self.device)
-        if gather == "attention":
+        if name == "pattern":
             ones = torch.ones(len(col), dtype=self.dtype, device=self.device)
             return Csr(rowptr, col, ones, self.num_nodes, symmetric=batch.symmetric)
         degree = torch.from_numpy(np.asarray(self._parted.degree[batch.nodes])).to(self.device, torch.float64)
@@ -84,7 +84,7 @@ class BatchInputs(RowInputs):
             others = torch.zeros_like(degree).index_add_(0, row, torch.where(itself, 0.0, weight))
         sees = count > 1
         stands_for = torch.where(sees, (degree - loop) / torch.where(sees, others, one), 0.0)
-        by_row, by_col = (degree.rsqrt(), degree.rsqrt()) if gather == "symmetric" else (1 / degree, one)
+        by_row, by_col = degree_factors(name, degree)
         by_row = by_row * stands_for
         own = torch.where(sees, loop / degree, one)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sharpen.large.inputs import RowInputs
 from sharpen.large.parted import PartedGraph
-from sharpen.models import Network
+from sharpen.models.network import Network
 
 # Runs of nodes hold at most so many activations: long runs keep a GPU busy, short ones stay in a CPU's cache.
 _CHUNK_ACTIVATIONS = {"cuda": 2**27, "cpu": 2**24}
@@ -40,7 +40,8 @@ def layerwise_logits(
     >>> from sharpen import Graph
     >>> from sharpen.large.parted import arrange
     >>> from sharpen.models.initial import draw
-    >>> network = Network("gcn", num_features=4, num_classes=2, layers=3, hidden=8)
+    >>> from sharpen.models.gcn import GCN
+    >>> network = GCN.fused(num_features=4, num_classes=2, layers=3, hidden=8)
     >>> weights = draw(network.initials, [0], torch.device("cpu"), torch.float64)
     >>> layerwise_logits(network, weights, {}, arrange(Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]), 2)).shape
     torch.Size([1, 4, 2])
@@ -58,7 +59,7 @@ def layerwise_logits(
     x = torch.empty(members, parted.num_nodes, network.hidden, device=device, dtype=dtype)
 
     def projected(run: slice) -> list[Tensor]:
-        return network.project(parameters, RowInputs(parted, run, network.convolution, device, dtype))
+        return network.project(parameters, RowInputs(parted, run, device, dtype))
 
     if network.input_linear:
         for run in own_runs:
@@ -85,7 +86,7 @@ def layerwise_logits(
         for run in own_runs:
             # A run's own vectors are read before they are overwritten, and nobody else's are needed any more.
             z = multiplied(run) if len(blocks.sizes) > 1 else [offered[0][:, run]]
-            graph = parted.rows(run, network.convolution.gather, device, dtype)
+            graph = parted.rows(run, network.convolution.matrix, device, dtype)
             x[:, run] = network.finish(parameters, statistics, layer, z, graph, offered)
     logits = torch.empty(members, parted.num_nodes, network.num_classes, device=device, dtype=dtype)
     for run in own_runs:

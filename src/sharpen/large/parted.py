@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sharpen.graph import Graph
+from sharpen.graph.matrices import degree_factors
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.partition import metis
 from sharpen.large.stored import (
@@ -66,7 +67,7 @@ class PartedGraph:
         self.degree = np.diff(rowptr) if weight is None else np.add.reduceat(weight, rowptr[:-1])
         self._propagated: dict[tuple[str, torch.dtype], Any] = {}
         self._held: dict[tuple[str | None, torch.device, torch.dtype], Tensor | None] = {}
-        self._degrees: dict[torch.device, Tensor] = {}
+        self._factors: dict[tuple[str, torch.device], tuple[Tensor, Tensor]] = {}
         self._rows: dict[tuple[int, int, str, torch.device, torch.dtype], Csr] = {}
 
     @property
@@ -114,16 +115,13 @@ class PartedGraph:
         begin, end = self.rowptr[nodes.start], self.rowptr[nodes.stop]
         rowptr = torch.from_numpy((self.rowptr[nodes.start : nodes.stop + 1] - begin).astype(np.int32)).to(device)
         col = torch.from_numpy(np.array(self.col[begin:end])).to(device)
-        if gather == "attention":
+        if gather == "pattern":
             return Csr(rowptr, col, torch.ones(len(col), dtype=dtype, device=device), self.num_nodes)
-        if device not in self._degrees:
-            self._degrees[device] = torch.from_numpy(self.degree).to(device, torch.float64)
-        own = self._degrees[device][nodes]
-        if gather == "symmetric":
-            others = self._degrees[device].index_select(0, col)
-            value = (torch.repeat_interleave(own, rowptr.diff()) * others).rsqrt_()
-        else:
-            value = torch.repeat_interleave(1 / own, rowptr.diff())
+        if (gather, device) not in self._factors:
+            degree = torch.from_numpy(self.degree).to(device, torch.float64)
+            self._factors[gather, device] = degree_factors(gather, degree)
+        by_row, by_col = self._factors[gather, device]
+        value = torch.repeat_interleave(by_row[nodes], rowptr.diff()).mul_(by_col.index_select(0, col))
         if self.weight is not None:
             value = value * torch.from_numpy(np.array(self.weight[begin:end])).to(device)
         return Csr(rowptr, col, value.to(dtype), self.num_nodes)

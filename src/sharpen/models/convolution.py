@@ -32,3 +32,8 @@ class Convolution:
     neighbors: str | None
     own: tuple[str, ...]
     parameters: Callable[[int, int], dict[str, Initial]]
+
+    @property
+    def matrix(self) -> str:
+        """The name of the matrix that neighbours are gathered with: P, or who is whose neighbour."""
+        return "pattern" if self.gather == "attention" else self.gather

@@ -1,7 +1,8 @@
-"""What a graph gives to a model, on one device: fixed features, plain and propagated, and the adjacency."""
+"""What a graph gives to a model, on one device: features, plain and propagated, its matrices, and its edges."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
@@ -11,60 +12,162 @@ import torch
 from torch import Tensor
 
 from sharpen.graph import Graph
+from sharpen.graph.matrices import is_symmetric, propagation_matrix
+from sharpen.kernels.edges import edge_sum
 from sharpen.kernels.features import FixedMatrix, fixed, propagated
-from sharpen.kernels.sparse import Csr
-from sharpen.models.convolution import Convolution
+from sharpen.kernels.segments import Index
+from sharpen.kernels.sparse import Csr, propagate
 
 
 class Inputs:
-    """The constant operands of one architecture on one graph. Each is made when it is first asked for, once."""
+    """The constant operands of one graph on one device: the ``graph`` that a model is called with.
 
-    def __init__(self, graph: Graph, convolution: Convolution, device: torch.device, dtype: torch.dtype) -> None:
-        self._graph, self._convolution = graph, convolution
+    Each is made when it is first asked for, once, whichever model asks.
+
+    Args:
+        graph: The graph.
+        device, dtype: Where and in which precision to compute.
+
+    >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
+    >>> inputs.propagate(inputs.x, "mean").flatten().tolist()
+    [2.0, 2.0]
+    """
+
+    def __init__(self, graph: Graph, device: torch.device, dtype: torch.dtype) -> None:
+        self._graph = graph
         self.device, self.dtype = device, dtype
-        self.num_nodes = graph.num_nodes
+        self.num_nodes, self.num_features = graph.num_nodes, graph.num_features
+        self._matrices: dict[Hashable, Csr] = {}
+        self._scipy: dict[str, Any] = {}
+        self._propagated: dict[str, FixedMatrix] = {}
+        self._once: dict[Hashable, Any] = {}
+        self._dense: dict[int, tuple[Tensor, FixedMatrix]] = {}
+        self.indices: dict[tuple[object, ...], Index] = {}
+
+    # Matrices.
+
+    def _propagation(self, name: str) -> Any:
+        if name not in self._scipy:
+            self._scipy[name] = propagation_matrix(self._graph, name)
+        return self._scipy[name]
+
+    def matrix(self, name: str) -> Csr:
+        """A named matrix of the graph: see :mod:`sharpen.graph.matrices`."""
+        return self.own_matrix(name, lambda graph: self._propagation(name), is_symmetric(name))
+
+    def own_matrix(self, key: Hashable, make: Callable[[Graph], Any], symmetric: bool = False) -> Csr:
+        """A matrix of the model's own, made once: ``make`` gives it in a form that SciPy knows."""
+        if key not in self._matrices:
+            self._matrices[key] = Csr.from_scipy(make(self._graph), self.dtype, symmetric).to(self.device)
+        return self._matrices[key]
+
+    def propagate(self, x: Tensor, by: str | Csr = "symmetric", weight: Tensor | None = None) -> Tensor:
+        """What nodes gather from their neighbours: ``P @ x``, [N, H].
+
+        Args:
+            x: A vector of each node; with several heads, [N, heads, H].
+            by: P, by name or as a matrix of your own.
+            weight: A number for each entry of P in the place of its value, [E]; with several heads, [E, heads].
+        """
+        matrix = self.matrix(by) if isinstance(by, str) else by
+        if weight is not None:
+            return edge_sum(x, weight, matrix)
+        return propagate(x.flatten(1), matrix).view_as(x) if x.dim() > 2 else propagate(x, matrix)
+
+    # Features, and what follows from the graph alone.
 
     @cached_property
-    def _propagation(self) -> Any:
-        """P as scipy holds it, in double precision."""
-        adjacency = self._graph.adjacency
-        rowptr, col = adjacency.rowptr.numpy(), adjacency.col.numpy()
-        row = np.repeat(np.arange(self.num_nodes), np.diff(rowptr))
-        weight = np.ones(len(col)) if adjacency.weight is None else adjacency.weight.numpy()
-        degree = np.bincount(row, weight, minlength=self.num_nodes)
-        value = weight / (np.sqrt(degree[row] * degree[col]) if self._is_symmetric else degree[row])
-        return sp.csr_array((value, col, rowptr), shape=(self.num_nodes, self.num_nodes))
-
-    @cached_property
-    def _features(self) -> Any:
+    def raw_features(self) -> Any:
+        """X as SciPy or NumPy holds it."""
         x = self._graph.x
         if x.layout == torch.strided:
             return x.numpy()
-        parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+        parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
         return sp.csr_array(parts, shape=(x.shape[0], x.shape[1]))
-
-    @property
-    def _is_symmetric(self) -> bool:
-        return self._convolution.gather == "symmetric"
-
-    @cached_property
-    def graph(self) -> Csr:
-        """P, for the layers after the first; for attention, the adjacency's pattern."""
-        if self._convolution.gather == "attention":
-            a = self._graph.adjacency
-            ones = torch.ones(len(a.col), dtype=self.dtype)
-            return Csr(a.rowptr, a.col, ones, a.num_nodes, symmetric=True).to(self.device)
-        return Csr.from_scipy(self._propagation, self.dtype, self._is_symmetric).to(self.device)
 
     @cached_property
     def features(self) -> FixedMatrix:
         """X."""
-        return fixed(self._features, self.device, self.dtype)
+        return fixed(self.raw_features, self.device, self.dtype)
+
+    def propagated(self, name: str) -> FixedMatrix:
+        """P X."""
+        if name not in self._propagated:
+            self._propagated[name] = propagated(
+                self._propagation(name), self.raw_features, self.device, self.dtype, is_symmetric(name)
+            )
+        return self._propagated[name]
 
     @cached_property
-    def propagated(self) -> FixedMatrix:
-        """P X."""
-        return propagated(self._propagation, self._features, self.device, self.dtype, self._is_symmetric)
+    def x(self) -> Tensor:
+        """X as a dense tensor. A product with it is computed as one with :attr:`features`, whichever model asks for it."""
+        return self._known(self.raw_features, lambda: self.features)
+
+    def once(self, key: Hashable, make: Callable[[Any, Callable[[str], Any]], Any]) -> Tensor:
+        """A fixed input of the model's own, computed once, on the host and in double precision.
+
+        Args:
+            key: What distinguishes it from other inputs made here.
+            make: From X and a function that gives named matrices, both as SciPy or NumPy have them, to a matrix [N, K].
+
+        >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
+        >>> inputs.once("difference", lambda x, matrix: x - matrix("mean") @ x).flatten().tolist()
+        [-1.0, 1.0]
+        """
+        if key not in self._once:
+            matrix = make(self.raw_features, self._propagation)
+            self._once[key] = self._known(matrix, lambda: fixed(matrix, self.device, self.dtype))
+        return self._once[key]
+
+    def stack(self, hops: int, by: str = "symmetric") -> list[Tensor]:
+        """[X, P X, …, P^hops X], computed once."""
+
+        def power(k: int) -> Any:
+            if ("power", by, k) not in self._once:
+                before = self.raw_features if k == 1 else power(k - 1)
+                self._once["power", by, k] = self._propagation(by) @ before
+            return self._once["power", by, k]
+
+        return [self.x, *(self.once(("stack", by, k), lambda x, matrix, k=k: power(k)) for k in range(1, hops + 1))]  # type: ignore[misc]
+
+    def _known(self, matrix: Any, as_fixed: Callable[[], FixedMatrix]) -> Tensor:
+        """A dense tensor of the matrix, known by identity to stand for a fixed one."""
+        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+        tensor = torch.from_numpy(np.ascontiguousarray(dense)).to(self.device, self.dtype)
+        self._dense[id(tensor)] = (tensor, as_fixed())
+        return tensor
+
+    def fixed_of(self, tensor: object) -> FixedMatrix | None:
+        """The fixed matrix that a tensor stands for: one that :attr:`x`, :meth:`once` or :meth:`stack` gave."""
+        known = self._dense.get(id(tensor))
+        return known[1] if known is not None and known[0] is tensor else None
+
+    # Edges and labels.
+
+    @cached_property
+    def _edges(self) -> tuple[Tensor, Tensor | None]:
+        adjacency = self._graph.adjacency
+        row = torch.repeat_interleave(torch.arange(self.num_nodes), adjacency.degree().long())
+        others = row != adjacency.col
+        index = torch.stack([adjacency.col[others].long(), row[others]]).to(self.device)
+        weight = None if adjacency.weight is None else adjacency.weight[others].to(self.device, self.dtype)
+        return index, weight
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges as PyG has them, [2, E]: both directions of each, no self-loops."""
+        return self._edges[0]
+
+    @property
+    def edge_weight(self) -> Tensor | None:
+        """Their weights, if they have any."""
+        return self._edges[1]
+
+    def holds(self, rows: Tensor) -> bool:
+        """Whether row numbers are a row of :attr:`edge_index`: what is known of them, in ``indices``, holds for all passes."""
+        index = self.edge_index
+        ends = (index.data_ptr(), index.data_ptr() + index.stride(0) * index.element_size())
+        return rows.data_ptr() in ends and rows.numel() == index.shape[1]
 
     def labels(self) -> Tensor:
         """Class numbers on the device, −1 where unknown."""

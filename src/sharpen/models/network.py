@@ -21,14 +21,8 @@ from sharpen.kernels.layer import Blocks, arrange, finish_layer, finish_rows
 from sharpen.kernels.product import classify, products
 from sharpen.kernels.sparse import Csr
 from sharpen.models.convolution import Convolution
-from sharpen.models.gat import GAT
-from sharpen.models.gcn import GCN
 from sharpen.models.initial import Initial, constant, fan_in
 from sharpen.models.inputs import Inputs
-from sharpen.models.mlp import MLP
-from sharpen.models.sage import SAGE
-
-CONVOLUTIONS: dict[str, Convolution] = {"mlp": MLP, "gcn": GCN, "sage": SAGE, "gat": GAT}
 
 
 @dataclass(frozen=True)
@@ -36,19 +30,20 @@ class Network:
     """An architecture: everything about a model but its weights, which are passed in, stacked [R, ...] by name.
 
     Args:
-        model: ``mlp``, ``gcn``, ``sage`` or ``gat``.
+        convolution: What its layers are.
         num_features, num_classes: Of the graph.
         layers, hidden: Number of convolutions and their width.
         norm: ``none``, ``layer`` or ``batch``.
         residual: Whether each layer adds a linear map of its input.
         input_linear: Whether a linear map stands before the first convolution.
 
-    >>> network = Network("gcn", num_features=3, num_classes=2, layers=2, hidden=8)
+    >>> from sharpen.models.gcn import GCN
+    >>> network = Network(GCN.convolution, num_features=3, num_classes=2, layers=2, hidden=8)
     >>> sorted(network.initials)
     ['head.bias', 'head.weight', 'layers.0.bias', 'layers.0.weight', 'layers.1.bias', 'layers.1.weight']
     """
 
-    model: str
+    convolution: Convolution
     num_features: int
     num_classes: int
     layers: int
@@ -56,10 +51,6 @@ class Network:
     norm: str = "none"
     residual: bool = False
     input_linear: bool = False
-
-    @property
-    def convolution(self) -> Convolution:
-        return CONVOLUTIONS[self.model]
 
     @cached_property
     def initials(self) -> dict[str, Initial]:
@@ -143,7 +134,7 @@ class Network:
             return [[(inputs.features, parameters["input.weight"])]]
         if not self.is_gathered_beforehand:
             return [[(inputs.features, weight)] for weight in self._weights(parameters, 0)]
-        products = [(inputs.propagated, parameters[f"layers.0.{self.convolution.neighbors}"])]
+        products = [(inputs.propagated(self.convolution.gather), parameters[f"layers.0.{self.convolution.neighbors}"])]
         own = self._own_weight(parameters, 0)
         return [products if own is None else [*products, (inputs.features, own)]]
 
@@ -196,7 +187,7 @@ class Network:
         for number in range(self.layers):
             z = projected if x is None else self.multiply(parameters, number, x)
             blocks = self.blocks(number)
-            graph = inputs.graph if blocks.neighbors else None
+            graph = inputs.matrix(self.convolution.matrix) if blocks.neighbors else None
             norm = self._norm(parameters, statistics, number)
             bias = self._bias(parameters, number)
             x = finish_layer(z, blocks, graph, bias, norm, training, dropout(number), overwrite=x is not None)

@@ -84,7 +84,7 @@ def setting(dataset: str | None, model: str) -> dict[str, Any]:
         return dict(_table()[str(dataset), model])
     if model == "mlp" and dataset in {name for name, _ in _table()} | {"ogbn-arxiv"}:
         return dict(_MLP)
-    if dataset == "ogbn-arxiv":
+    if dataset == "ogbn-arxiv" and model in _ARXIV_SIZE:
         layers, hidden = _ARXIV_SIZE[model]
         return {"layers": layers, "hidden": hidden, **_ARXIV}
     return dict(_ELSEWHERE)

@@ -1,8 +1,7 @@
 """A comparison in one honest sentence: how much sharpening gains, how sure, on what."""
 
 from sharpen.evaluation.comparison import Comparison, Variant
-
-MODEL_NAMES = {"mlp": "an MLP", "gcn": "a GCN", "sage": "GraphSAGE", "gat": "a GAT"}
+from sharpen.models.registry import model_info
 
 
 def headline(comparison: Comparison) -> str:
@@ -18,7 +17,7 @@ def headline(comparison: Comparison) -> str:
     >>> headline(Comparison(**toy, diverged=0, variants=(variant,)))
     'Sharpening (λ = 0.5) makes no clear difference on toy with a GCN: +1.00 points, 95 % CI [-0.24, +2.24], 3 ...'
     """
-    where = f"on {comparison.dataset} with {MODEL_NAMES.get(comparison.model, comparison.model)}"
+    where = f"on {comparison.dataset} with {model_info(comparison.model).sentence}"
     if comparison.chosen == 0 and comparison.subject is None:
         return f"Validation chooses λ = 0 {where}: sharpening is not chosen, {_pairs(comparison)}."
     if comparison.subject is not None:

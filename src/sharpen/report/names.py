@@ -1,5 +1,7 @@
 """How datasets and models are written for people."""
 
+from sharpen.models.registry import model_info
+
 DATASET_TITLES = {
     "cora": "Cora",
     "citeseer": "CiteSeer",
@@ -17,7 +19,6 @@ DATASET_TITLES = {
     "ogbn-arxiv": "ogbn-arxiv",
     "digits": "Digits",
 }
-MODEL_TITLES = {"mlp": "MLP", "gcn": "GCN", "sage": "SAGE", "gat": "GAT"}
 METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
 
 
@@ -36,7 +37,7 @@ def model_title(name: str) -> str:
     >>> model_title("gcn")
     'GCN'
     """
-    return MODEL_TITLES.get(name, name)
+    return model_info(name).title
 
 
 def cell_title(dataset: str, model: str) -> str:

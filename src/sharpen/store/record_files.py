@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
-PROVENANCE = ("versions", "revision", "created", "members", "rerun")
+PROVENANCE = ("versions", "revision", "created", "members", "way", "model_digest", "rerun")
 _RESULT_TYPES = {
     "id": str,
     **dict.fromkeys(("val", "test", "seconds"), float),
     **dict.fromkeys(("best_epoch", "members", "rerun"), int),
-    **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created"), str),
+    **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created", "way", "model_digest"), str),
 }
 RUN = ("device", "precision", "best_epoch", "val", "test")
 # Columns that files of earlier versions lack, and that are null there. All others have always been written: a file without one of
@@ -131,6 +131,8 @@ def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Ta
             "revision": revision(),
             "created": created,
             "members": record.members,
+            "way": record.way,
+            "model_digest": record.model_digest,
             "rerun": reruns.get(record.trial.id, 0),
         }
         for record in records

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sharpen.datasets import list_datasets
+from sharpen.models.registry import model_info
+from sharpen.paper import setting
 from sharpen.trial import Record, Trial
 
 if TYPE_CHECKING:
@@ -26,8 +28,6 @@ _RATES = {
     ("cuda", "float32"): (153e-6, 17.5e-3, 1.06e-3, 2.8e-6),
     ("cpu", "float32"): (49e-3, 4.55, 1.38, 2.7e-3),
 }
-# A GAT passes about twice as often over activations and edges.
-_GAT = 2.0
 # A meta-learned λ needs two forward and three backward passes, and its losses have no fused kernel.
 _META = 4.0
 # What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch; at most.
@@ -132,12 +132,13 @@ class Costs:
 
     def _formula(self, shape: _Shape) -> float:
         nodes, edges, features = self._sizes[shape.dataset]
-        matrices = 1 + (shape.model == "sage") + shape.residual
-        passes = shape.layers * shape.hidden * (_GAT if shape.model == "gat" else 1)
+        model = model_info(shape.model)
+        matrices = model.maps + shape.residual
+        passes = shape.layers * shape.hidden * max(1.0, model.gathers)
         work = (
             nodes * shape.hidden**2 * matrices * (shape.layers - 1),
             nodes * passes * (1 if shape.norm == "none" else 2),
-            (2 * edges + nodes) * passes * (shape.model != "mlp"),
+            (2 * edges + nodes) * passes * model.uses_graph,
             nodes * features * shape.hidden * matrices,
         )
         rates = _RATES.get((self.kind, self.precision), _RATES[self.kind, "float32"])
@@ -175,7 +176,13 @@ def _middle(values: Iterable[tuple[float, float]]) -> float:
 def _shape(trial: Any) -> _Shape:
     """Of a trial, or of a row of a table of records, which says NaN for None."""
     meta = trial.lam_max is not None and trial.lam_max == trial.lam_max
-    return _Shape(**{name: getattr(trial, name) for name in _Shape._fields[:-1]}, meta=meta)
+    given = {name: getattr(trial, name) for name in _Shape._fields[:-1]}
+    # What a model does not take, or a model of somebody's own does not say, is taken to be as the general setting has it.
+    usual = setting(None, str(trial.model))
+    for name, value in given.items():
+        if value is None or value != value:
+            given[name] = usual[name]
+    return _Shape(**given, meta=meta)
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypeVar
@@ -93,6 +94,10 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
     """
     if field in _FLAGS:
         yield str(given).lower(), flag(source, where, given)
+    elif field == "model_args":
+        for each in given if isinstance(given, list) and given else [given]:
+            arguments = source.mapping(where, each)
+            yield ",".join(f"{name}={value}" for name, value in arguments.items()), json.dumps(arguments, default=str)
     elif field in _WORDS:
         for word in given if isinstance(given, list) and given else [given]:
             yield str(word), str(word)

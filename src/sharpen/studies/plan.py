@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sharpen.errors import InputError
+from sharpen.models.registry import check_model
 from sharpen.studies.protocol import DATASETS, PROTOCOLS, covers, one_of, runs
 from sharpen.studies.spec import Study, Variant
-from sharpen.trial import MODELS, Trial
+from sharpen.trial import Trial
 
 
 class Cell(NamedTuple):
@@ -69,7 +70,7 @@ def plan(
     for dataset in datasets or ():
         one_of("dataset", dataset, DATASETS)
     for model in models or ():
-        one_of("model", model, MODELS)
+        check_model(model)
     if max_epochs is not None and max_epochs < 1:
         raise InputError(f"max_epochs is {max_epochs}; give a whole number of at least 1")
     if study.reads is not None:

@@ -39,11 +39,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sharpen.errors import InputError
+from sharpen.models.registry import MODELS, check_model
 from sharpen.paper import published_tables
 from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
 from sharpen.studies.protocol import DATASETS, PROTOCOLS, one_of
 from sharpen.studies.yaml_source import Source, Where, read, shown
-from sharpen.trial import MODELS, Trial
+from sharpen.trial import Trial
 
 # In the order of the paper.
 PAPER_STUDIES = (
@@ -229,7 +230,9 @@ def _study(name: str, source: Source) -> Study:
         one_of("variant", baseline, tuple(variants), where=source.place(("baseline",)))
     choose = _choices(source, variants)
     datasets = source.words(("datasets",), content["datasets"], DATASETS, "dataset")
-    models = source.words(("models",), content["models"], MODELS, "model")
+    models = source.words(("models",), content["models"], None, "model")
+    for index, model in enumerate(models):
+        check_model(model, where=source.place(("models", index)))
     study = Study(
         name=name,
         title=source.text(("title",), content["title"]),
@@ -386,7 +389,7 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
         if len(cell) < 3:
             raise source.fail(where, "a cell that is left out has a dataset, a model and a reason; give all three")
         dataset = one_of("dataset", cell["dataset"], DATASETS, where=source.place(where))
-        model = one_of("model", cell["model"], MODELS, where=source.place(where))
+        model = check_model(cell["model"], where=source.place(where))
         if dataset not in datasets or model not in models:
             raise source.fail(
                 where, f"the study has no cell {dataset} {model} to leave out; fix it, or remove this entry"

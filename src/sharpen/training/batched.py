@@ -20,16 +20,15 @@ from torch import Tensor
 
 from sharpen.batching import Batching
 from sharpen.errors import InputError
-from sharpen.graph import Graph
-from sharpen.kernels.loss import population_loss
+from sharpen.graph import Graph, Split
+from sharpen.kernels.loss import TRACED, population_loss
 from sharpen.large.batches import Batch, make_batches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import PartedGraph, arrange
 from sharpen.large.stored import StoredGraph, as_tensor
-from sharpen.models import Network
-from sharpen.objective import combine, sharpening_parts
-from sharpen.splits import Split
+from sharpen.models.initial import draw
+from sharpen.models.network import Network
 from sharpen.training.members import PLAIN, Members, Results, Terms
 from sharpen.training.ranks import Ranks
 from sharpen.trial import Trial
@@ -79,8 +78,10 @@ class BatchedPopulation(Members):
             id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
         }
         y = graph.y[as_tensor(self.parted.order)].to(device)
+        self.network = network
         super().__init__(
-            network,
+            draw(network.initials, [trial.seed for trial in trials], device, dtype),
+            network.statistics(len(trials), device, dtype),
             y,
             metric,
             trials,
@@ -91,9 +92,9 @@ class BatchedPopulation(Members):
         self.device, self.dtype, self._place, self._keeps = device, dtype, place, terms.keep_weights
         # What training took so far, kept in checkpoints: whoever trains it says.
         self.seconds = torch.zeros((), dtype=torch.float64, device=device)
-        if self.class_weight is not None:
+        if self.objective.class_weight is not None:
             # The weighted mean is over all labeled nodes: its normaliser is theirs, and a batch only estimates the sum.
-            known = self.class_weight[self.y.clamp(min=0)]
+            known = self.objective.class_weight[self.y.clamp(min=0)]
             self._weighted = known / (self.labeled * known).sum(1, keepdim=True)
 
     @staticmethod
@@ -109,7 +110,7 @@ class BatchedPopulation(Members):
         drawn = self.batches.draw(epoch)
         steps = [self.ranks.mine(range(first, first + per_step)) for first in range(0, len(drawn), per_step)]
         built = self._built([(drawn[number], epoch * len(drawn) + number) for step in steps for number in step])
-        total = self.lam.new_zeros(len(self.STEP), self.members)
+        total = self.labeled.new_zeros(len(self.STEP), self.members)
         for step in steps:
             total += self._train_step([next(built) for _ in step])
         self._trace([*(total / len(steps)), *self._evaluate()])
@@ -127,7 +128,7 @@ class BatchedPopulation(Members):
     def _train_step(self, batches: Sequence[tuple[int, Batch]]) -> Tensor:
         """One step of every member from this process's batches and those of the others; gives the step's numbers, [4, R]."""
         per_step = self.batching.per_step
-        numbers = self.lam.new_zeros(len(self.STEP), self.members)
+        numbers = self.labeled.new_zeros(len(self.STEP), self.members)
         gradients = [torch.zeros_like(p) for p in self.parameters.values()]
         before = {name: value.clone() for name, value in self.statistics.items()}
         statistics = {name: torch.zeros_like(value) for name, value in self.statistics.items()}
@@ -149,7 +150,7 @@ class BatchedPopulation(Members):
 
     def _loss(self, when: int, batch: Batch, statistics: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Every member's estimate of its loss from one batch; statistics are updated in place."""
-        inputs = BatchInputs(self.parted, batch, self.network.convolution, self.device, self.dtype)
+        inputs = BatchInputs(self.parted, batch, self.device, self.dtype)
         moment = torch.tensor(when, device=self.device)
         logits = self.network.logits(
             self.parameters,
@@ -157,18 +158,18 @@ class BatchedPopulation(Members):
             self.network.project(self.parameters, inputs),
             inputs,
             True,
-            lambda layer: self._dropout_at(moment, layer),
+            self._moment(moment).dropout,
         )
         core = torch.from_numpy(batch.nodes[: batch.core]).to(self.device)
         labeled, unlabeled = (weight[:, core] / batch.probability for weight in (self.labeled, self.unlabeled))
         scores, y = logits[:, : batch.core].contiguous(), self.y[core]
-        if self.class_weight is None:
-            return population_loss(scores, y, labeled, unlabeled, self.q, self.lam, self.lam_labeled, self.balance)
-        parts = sharpening_parts(scores, y, labeled, unlabeled, self.q)
-        weighted = sharpening_parts(scores, y, labeled * self._weighted[:, core], unlabeled, self.q)
+        equal = replace(self.objective, class_weight=None)
+        if self.objective.class_weight is None:
+            return population_loss(scores, y, labeled, unlabeled, equal)
+        parts = equal.parts(scores, y, labeled, unlabeled)
+        weighted = equal.parts(scores, y, labeled * self._weighted[:, core], unlabeled)
         parts = parts._replace(cross_entropy=weighted.cross_entropy)
-        loss = combine(parts, self.lam, self.lam_labeled, self.balance)
-        return loss, torch.stack(parts[:3]).detach()
+        return equal.combine(parts), torch.stack([getattr(parts, name) for name in TRACED]).detach()
 
     def _logits(self, weights: dict[str, Tensor]) -> Tensor:
         """Exact class scores of all nodes, [R, N, C], in the parted order."""

@@ -28,7 +28,7 @@ class Runner:
     def epoch(self) -> None:
         """One more epoch. On a GPU it may still be under way when this returns."""
         population = self._population
-        if population.inputs.device.type != "cuda":
+        if population.inputs.device.type != "cuda" or not population.way.captures:
             population.epoch()
         elif self._done < self.WARM_UP:
             # On the main stream: memory that a side stream had would be lost to the capture.

@@ -102,7 +102,7 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     >>> import torch
     >>> path = Path(tempfile.mkdtemp()) / "kept.safetensors"
     >>> write_checkpoint(path, {"w": torch.ones(2)}, {"nodes": 7})
-    >>> read_checkpoint(path, {"nodes": 7})["w"].tolist()
+    >>> read_checkpoint(path, {"nodes": 7})[0]["w"].tolist()
     [1.0, 1.0]
     >>> read_checkpoint(path, {"nodes": 8})
     Traceback (most recent call last):
@@ -130,8 +130,8 @@ def _write_whole(path: Path, data: bytes) -> None:
             raise
 
 
-def read_checkpoint(path: Path, about: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The tensors of a checkpoint that was written for the same thing."""
+def read_checkpoint(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors of a checkpoint that was written for the same thing, and all that is written about them."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -146,4 +146,4 @@ def read_checkpoint(path: Path, about: Mapping[str, Any]) -> dict[str, Tensor]:
                 f"{path} was written for another training ({key} {written.get(key)}, now {value}); give another folder, "
                 f"or remove it"
             )
-    return state
+    return state, written

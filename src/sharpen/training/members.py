@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from sharpen.evaluation.metrics import accuracy, balanced_accuracy, roc_auc
-from sharpen.kernels.activation import Dropout
+from sharpen.graph import Split
 from sharpen.kernels.adam import Adam
-from sharpen.kernels.dropout import layer_keys, member_keys
-from sharpen.models import Network
-from sharpen.models.initial import draw
-from sharpen.splits import Split
+from sharpen.kernels.dropout import member_keys
+from sharpen.kernels.loss import TRACED
+from sharpen.objective import Objective
+from sharpen.training.ways import Moment
 from sharpen.trial import Trial
 
 
@@ -44,7 +44,7 @@ class Members:
     """The state of R members.
 
     Args:
-        network: The architecture that all members share.
+        parameters, statistics: The first weights of every member, and what else its model keeps, by name, [R, ...].
         y: The classes of all nodes, on the device; −1 where unknown.
         metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
@@ -54,13 +54,14 @@ class Members:
     """
 
     # What an epoch leaves a trace of: numbers of the training step, the loss first, then scores of the evaluation.
-    STEP: tuple[str, ...] = ("loss", "cross_entropy", "entropy_labeled", "entropy_unlabeled")
+    STEP: tuple[str, ...] = ("loss", *TRACED)
     SCORES = ("train", "val")
     best_logits: Tensor
 
     def __init__(
         self,
-        network: Network,
+        parameters: dict[str, Tensor],
+        statistics: dict[str, Tensor],
         y: Tensor,
         metric: str,
         trials: Sequence[Trial],
@@ -68,19 +69,15 @@ class Members:
         dtype: torch.dtype,
         terms: Terms = PLAIN,
     ) -> None:
-        self.network, self.metric, self.y, self.terms = network, metric, y, terms
+        self.metric, self.y, self.terms = metric, y, terms
         self.members, nodes, device = len(trials), len(y), y.device
 
         def column(name: str) -> Tensor:
             return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
 
-        self.lam, self.lam_labeled = column("lam"), column("lam_labeled")
-        self.balance: float | Tensor = column("balance") if any(trial.balance for trial in trials) else 0.0
-        orders = {trial.q for trial in trials}
-        self.q: float | Tensor = orders.pop() if len(orders) == 1 else column("q")
-        weight = terms.class_weight
-        self.class_weight = None if weight is None else torch.tensor(weight, dtype=dtype, device=device)
-        self.dropout = column("dropout") if any(trial.dropout for trial in trials) else None
+        self.objective = Objective.of(trials, terms.class_weight, device, dtype)
+        rates = [trial.dropout or 0.0 for trial in trials]
+        self.dropout = torch.tensor(rates, dtype=dtype, device=device) if any(rates) else None
 
         masks = {name: torch.zeros(self.members, nodes, dtype=torch.bool) for name in ("train", "val", "test")}
         for r, split in enumerate(splits):
@@ -93,8 +90,7 @@ class Members:
         self.masks = {name: mask.to(device) for name, mask in masks.items()}
 
         seeds = [trial.seed for trial in trials]
-        self.parameters = draw(network.initials, seeds, device, dtype)
-        self.statistics = network.statistics(self.members, device, dtype)
+        self.parameters, self.statistics = parameters, statistics
         self.keys = member_keys(seeds).to(device)
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
         self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
@@ -109,15 +105,15 @@ class Members:
         self.alive = torch.ones(self.members, dtype=torch.bool, device=device)
         self.best_val = torch.full((self.members,), -torch.inf, dtype=torch.float64, device=device)
         self.best_epoch = torch.full((self.members,), -1, dtype=torch.int64, device=device)
-        weights = self.parameters | self.statistics
-        self.best_weights = {name: w.detach().clone() for name, w in weights.items()} if terms.keep_weights else {}
+        self.best_weights = {name: w.clone() for name, w in self._weights().items()} if terms.keep_weights else {}
 
-    def _layer_dropout(self, layer: int) -> Dropout | None:
-        return self._dropout_at(self.epoch_number, layer)
+    def _weights(self) -> dict[str, Tensor]:
+        """What a saved model would hold."""
+        return {name: p.detach() for name, p in self.parameters.items()} | self.statistics
 
-    def _dropout_at(self, moment: Tensor, layer: int) -> Dropout | None:
-        """What a layer drops at an epoch, or at another number that says when."""
-        return None if self.dropout is None else Dropout(self.dropout, layer_keys(self.keys, moment, layer))
+    def _moment(self, epoch: Tensor | None = None, first: int = 0) -> Moment:
+        """This epoch, or another number that says when."""
+        return Moment(self.keys, self.epoch_number if epoch is None else epoch, self.dropout, first)
 
     @torch.no_grad()
     def _note(self, val: Tensor) -> Tensor:
@@ -125,9 +121,9 @@ class Members:
         better = self.alive & ((val > self.best_val) if self.terms.choose == "best" else True)
         self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
         self.best_epoch = torch.where(better, self.epoch_number, self.best_epoch, out=self.best_epoch)
-        weights = self.parameters | self.statistics
+        weights = self._weights() if self.best_weights else {}
         for name, best in self.best_weights.items():
-            torch.where(better.view(-1, *[1] * (best.dim() - 1)), weights[name].detach(), best, out=best)
+            torch.where(better.view(-1, *[1] * (best.dim() - 1)), weights[name], best, out=best)
         return better
 
     def _score(self, logits: Tensor, mask: Tensor) -> Tensor:

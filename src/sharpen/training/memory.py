@@ -10,7 +10,7 @@ from sharpen.batching import KINDS, Batching
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.machine import memory_at_hand
-from sharpen.models import Network
+from sharpen.models.network import Network
 from sharpen.training.device import describe_device, free_memory
 
 # Of what is free, what training may plan with.
@@ -46,7 +46,8 @@ def full_batch_bytes(network: Network, graph: Graph, dtype: torch.dtype, kind: s
     class scores, six times their size, for softmax, entropies and their gradients; the weights with what the optimiser holds.
 
     >>> import numpy as np
-    >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
+    >>> from sharpen.models.gcn import GCN
+    >>> network = GCN.fused(num_features=4, num_classes=2, layers=2, hidden=8)
     >>> pairs = Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]])
     >>> full_batch_bytes(network, pairs, torch.float32), full_batch_bytes(network, pairs, torch.float32, "cuda")
     (3840, 3456)
@@ -84,7 +85,8 @@ def choose_batching(
         left: Bytes that a worker elsewhere has for it; None: what is free on the device.
 
     >>> import numpy as np
-    >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
+    >>> from sharpen.models.gcn import GCN
+    >>> network = GCN.fused(num_features=4, num_classes=2, layers=2, hidden=8)
     >>> pairs, cpu = Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]), torch.device("cpu")
     >>> choose_batching("auto", network, pairs, cpu, torch.float32)
     (None, '')
@@ -156,7 +158,8 @@ def members_in_batches(
     """How many members to train at once in batches: so that a batch fits in training, and vectors of all nodes in the evaluation.
 
     >>> import numpy as np
-    >>> network = Network("gcn", num_features=4, num_classes=2, layers=2, hidden=8)
+    >>> from sharpen.models.gcn import GCN
+    >>> network = GCN.fused(num_features=4, num_classes=2, layers=2, hidden=8)
     >>> members_in_batches(
     ...     network,
     ...     Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]),

@@ -32,21 +32,22 @@ What the paper leaves open, and what is done here:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from sharpen.entropy import tsallis_entropy
-from sharpen.kernels.activation import Dropout
+from sharpen.graph import Split
 from sharpen.kernels.adam import Adam
 from sharpen.kernels.dropout import layer_keys, random_words
-from sharpen.kernels.loss import population_loss
-from sharpen.models import Inputs, Network
+from sharpen.kernels.loss import TRACED, population_loss
 from sharpen.models.initial import Initial, draw, fan_in
-from sharpen.objective import combine, sharpening_parts
-from sharpen.splits import Split
-from sharpen.training.population import PLAIN, Population, Terms
+from sharpen.objective import Objective
+from sharpen.training.members import PLAIN, Terms
+from sharpen.training.population import Population
+from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 WARM_UP = 20
@@ -115,14 +116,14 @@ class MetaPopulation(Population):
 
     def __init__(
         self,
-        network: Network,
-        inputs: Inputs,
+        way: Way,
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
         terms: Terms = PLAIN,
     ) -> None:
-        super().__init__(network, inputs, metric, trials, splits, terms)
+        super().__init__(way, metric, trials, splits, terms)
+        inputs = way.inputs
         lam_max = torch.tensor([trial.lam_max for trial in trials], dtype=inputs.dtype, device=inputs.device)
         self.learner = LambdaNetwork(lam_max, [trial.seed for trial in trials])
         counts = [[max(1, len(split.train) // HELD_OUT)] for split in splits]
@@ -142,21 +143,16 @@ class MetaPopulation(Population):
         """Weights that make a sum over nodes a mean over the mask; all 0 if it is empty."""
         return mask.to(self.inputs.dtype) / mask.sum(1, keepdim=True).clamp(min=1)
 
-    def _stepped_dropout(self, layer: int) -> Dropout | None:
-        return self._layer_dropout(layer + _STEPPED)
-
     def _train_step(self) -> list[Tensor]:
         train, meta = self.masks["train"], self._meta_set()
         labeled, unlabeled = self._shares(train & ~meta), self._shares(~train | meta)
         # Nodes that are not to be sharpened count in the normaliser all the same.
         sharpened = unlabeled * (self.sharpened | meta)
-        logits = self.network.logits(
-            self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
-        )
-        parts = sharpening_parts(logits, self.y, labeled, sharpened, self.q, self.class_weight)
-        without = combine(parts, 0.0, 0.0, self.balance)
-        plain = self._gradients(without, self.parameters, self.projected, keep_graph=True)
-        sharpening = self._gradients(parts.entropy_unlabeled - parts.entropy_labeled, self.parameters, self.projected)
+        logits = self.way.logits(self.parameters, self.statistics, self.leaves, True, self._moment())
+        parts = self.objective.parts(logits, self.y, labeled, sharpened)
+        without = replace(self.objective, lam=0.0, lam_labeled=0.0).combine(parts)
+        plain = self.way.gradients(without, self.parameters, self.leaves, keep_graph=True)
+        sharpening = self.way.gradients(parts.entropy_unlabeled - parts.entropy_labeled, self.parameters, self.leaves)
         known = self._known(logits.detach(), parts.cross_entropy.detach(), labeled, unlabeled)
         lam = self.learner(known)
         slope = self._slope(_weighted(plain, sharpening, lam.detach()), sharpening, meta)
@@ -164,9 +160,9 @@ class MetaPopulation(Population):
         self.learner.learn(lam, slope, steps=(self.epoch_number - WARM_UP).clamp(min=0))
         with torch.no_grad():
             lam = torch.where(self.epoch_number >= WARM_UP, self.learner(known), 0.0)
-            loss = combine(parts, lam, -lam, self.balance)
+            loss = replace(self.objective, lam=lam, lam_labeled=-lam).combine(parts)
         self.adam.step(_weighted(plain, sharpening, lam))
-        return [loss, *(part.detach() for part in parts[:3]), lam]
+        return [loss, *(getattr(parts, name).detach() for name in TRACED), lam]
 
     @torch.no_grad()
     def _known(self, logits: Tensor, cross_entropy: Tensor, labeled: Tensor, unlabeled: Tensor) -> Tensor:
@@ -189,16 +185,17 @@ class MetaPopulation(Population):
         with torch.no_grad():
             ahead = _weighted(list(self.parameters.values()), gradients, -lr)
         stepped = {name: p.requires_grad_() for name, p in zip(self.parameters, ahead, strict=True)}
-        projected = [torch.empty_like(block) for block in self.projected]
-        self.network.project_into(projected, stepped, self.inputs)
-        projected = [block.requires_grad_() for block in projected]
+        leaves = self.way.leaves(stepped)
         statistics = {name: value.clone() for name, value in self.statistics.items()}
-        logits = self.network.logits(stepped, statistics, projected, self.inputs, True, self._stepped_dropout)
-        weight, zero = self._shares(meta), torch.zeros_like(lr)
-        loss, _ = population_loss(logits, self.y, weight, weight, 2.0, zero, zero, 0.0, self.class_weight)
+        logits = self.way.logits(stepped, statistics, leaves, True, self._moment(first=_STEPPED))
+        weight = self._shares(meta)
+        supervised = Objective(
+            lam=torch.zeros_like(lr), lam_labeled=torch.zeros_like(lr), class_weight=self.objective.class_weight
+        )
+        loss, _ = population_loss(logits, self.y, weight, weight, supervised)
         products = [
             (g * s).flatten(1).sum(1)
-            for g, s in zip(self._gradients(loss, stepped, projected), sharpening, strict=True)
+            for g, s in zip(self.way.gradients(loss, stepped, leaves), sharpening, strict=True)
         ]
         return -lr * torch.stack(products).sum(0)
 

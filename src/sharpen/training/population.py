@@ -6,15 +6,15 @@ number among it, so that an epoch is the same sequence of operations every time 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from sharpen.graph import Split
 from sharpen.kernels.loss import population_loss
-from sharpen.models import Inputs, Network
-from sharpen.splits import Split
 from sharpen.training.members import PLAIN, Members, Results, Terms
+from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 
@@ -22,8 +22,7 @@ class Population(Members):
     """Members that see the whole graph at every step, and what one epoch does to them.
 
     Args:
-        network: The architecture that all members share.
-        inputs: The graph on the device.
+        way: How the class scores of the members' model are computed, on which graph and device.
         metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order.
@@ -31,67 +30,34 @@ class Population(Members):
     """
 
     def __init__(
-        self,
-        network: Network,
-        inputs: Inputs,
-        metric: str,
-        trials: Sequence[Trial],
-        splits: Sequence[Split],
-        terms: Terms = PLAIN,
+        self, way: Way, metric: str, trials: Sequence[Trial], splits: Sequence[Split], terms: Terms = PLAIN
     ) -> None:
-        super().__init__(network, inputs.labels(), metric, trials, splits, inputs.dtype, terms)
-        self.inputs = inputs
-        with torch.no_grad():
-            projected = network.project(self.parameters, inputs)
-        self.projected = [block.requires_grad_() for block in projected]
-        nodes = inputs.num_nodes
-        self.best_logits = torch.zeros(
-            self.members, nodes, network.num_classes, dtype=inputs.dtype, device=inputs.device
-        )
+        self.way, self.inputs = way, way.inputs
+        parameters, statistics = way.start(trials)
+        super().__init__(parameters, statistics, self.inputs.labels(), metric, trials, splits, self.inputs.dtype, terms)
+        self.leaves = way.leaves(self.parameters)
+        shape = (self.members, self.inputs.num_nodes, way.num_classes)
+        self.best_logits = torch.zeros(shape, dtype=self.inputs.dtype, device=self.inputs.device)
 
     def epoch(self) -> None:
         """One training step of every member, then one evaluation."""
         self._trace(self._train_step() + self._evaluate())
         self.epoch_number += 1
 
-    def _train_step(self) -> list[Tensor]:
-        logits = self.network.logits(
-            self.parameters, self.statistics, self.projected, self.inputs, True, self._layer_dropout
-        )
-        loss, parts = population_loss(
-            logits,
-            self.y,
-            self.labeled,
-            self.unlabeled,
-            self.q,
-            self.lam,
-            self.lam_labeled,
-            self.balance,
-            self.class_weight,
-        )
-        self.adam.step(self._gradients(loss, self.parameters, self.projected))
-        return [loss.detach(), *parts]
+    def _weights(self) -> dict[str, Tensor]:
+        kept = self.way.persistent
+        return {name: w for name, w in super()._weights().items() if kept is None or name in kept}
 
-    def _gradients(
-        self, loss: Tensor, parameters: Mapping[str, Tensor], projected: Sequence[Tensor], keep_graph: bool = False
-    ) -> list[Tensor]:
-        """Every member's gradient of its own loss, in the order of the parameters."""
-        # The first weights get their gradients through the projection, the others straight from the loss.
-        first = set(self.network.first_names)
-        later = {name: p for name, p in parameters.items() if name not in first}
-        # Members share nothing, so the gradient of the sum is each member's own.
-        gradients = torch.autograd.grad(
-            loss.sum(), [*projected, *later.values()], retain_graph=keep_graph, materialize_grads=True
-        )
-        blocks = len(projected)
-        by_name = self.network.project_gradients(gradients[:blocks], parameters, self.inputs)
-        by_name |= dict(zip(later, gradients[blocks:], strict=True))
-        return [by_name[name] for name in parameters]
+    def _train_step(self) -> list[Tensor]:
+        logits = self.way.logits(self.parameters, self.statistics, self.leaves, True, self._moment())
+        loss, parts = population_loss(logits, self.y, self.labeled, self.unlabeled, self.objective)
+        self.adam.step(self.way.gradients(loss, self.parameters, self.leaves))
+        return [loss.detach(), *parts]
 
     @torch.no_grad()
     def _evaluate(self) -> list[Tensor]:
-        self.network.project_into(self.projected, self.parameters, self.inputs)
-        logits = self.network.logits(self.parameters, self.statistics, self.projected, self.inputs, False)
+        self.way.refresh(self.leaves, self.parameters)
+        logits = self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())
         self.alive &= torch.isfinite(logits.sum((1, 2)))
         val = self._score(logits, self.masks["val"])
         better = self._note(val)

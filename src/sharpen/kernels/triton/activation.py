@@ -8,8 +8,10 @@ afterwards, in the same order every time. Every kernel can add a second stack to
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from sharpen.kernels.dropout import GOLDEN, MIX_1, MIX_2
 
@@ -39,6 +41,25 @@ def relu_dropout(y, r, position, threshold, scale, keys, DROPOUT: tl.constexpr):
         bits = random_bits(position, tl.load(keys + 2 * r), tl.load(keys + 2 * r + 1))
         y = tl.where(bits >= tl.load(threshold + r).to(tl.int32), y * tl.load(scale + r), 0.0)
     return y
+
+
+@triton.jit
+def _dropout(x, out, threshold, scale, keys, size, BLOCK: tl.constexpr):
+    r = tl.program_id(1).to(tl.int64)
+    position = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = position < size
+    y = tl.load(x + r * size + position, mask=inside, other=0.0)
+    bits = random_bits(position, tl.load(keys + 2 * r), tl.load(keys + 2 * r + 1))
+    y = tl.where(bits >= tl.load(threshold + r).to(tl.int32), y * tl.load(scale + r), 0.0)
+    tl.store(out + r * size + position, y, mask=inside)
+
+
+def dropout_triton(x: Tensor, threshold: Tensor, scale: Tensor, keys: Tensor) -> Tensor:
+    """Every member's x with some of its elements set to 0 and the others scaled; threshold and scale are [R], keys [R, 2]."""
+    x = x.contiguous()
+    out, size = torch.empty_like(x), x[0].numel()
+    _dropout[(triton.cdiv(size, 1024), len(x))](x, out, threshold, scale, keys.contiguous(), size, BLOCK=1024)
+    return out
 
 
 @triton.jit

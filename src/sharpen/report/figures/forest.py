@@ -8,8 +8,9 @@ import numpy as np
 
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.errors import InputError
+from sharpen.models.registry import model_info
 from sharpen.report.cells import signed
-from sharpen.report.figures.style import MARKERS, NEUTRAL, caption, colour, new_figure, styled, zero_line
+from sharpen.report.figures.style import NEUTRAL, caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title, plural
 from sharpen.report.study_tables import kept_setting
 
@@ -99,7 +100,7 @@ def _rows(
 def _dot(axes: Axes, cell: CellOutcome, effect: Effect, height: float, models: list[str]) -> None:
     d = effect.difference
     assert d is not None  # only cells with a difference are shown
-    own = colour(cell.model, models.index(cell.model))
+    own = colour(cell.model)
     if d.t_interval is not None:
         dash = ":" if effect.partial else "-"  # more runs will move it
         axes.plot(d.t_interval, [height, height], dash, color=own, linewidth=1.6, solid_capstyle="butt", zorder=2)
@@ -107,7 +108,7 @@ def _dot(axes: Axes, cell: CellOutcome, effect: Effect, height: float, models: l
     axes.plot(
         [d.difference],
         [height],
-        MARKERS.get(cell.model, "o"),
+        model_info(cell.model).marker,
         color=own,
         markerfacecolor=own if sure else "white",
         markersize=5.5,
@@ -166,8 +167,7 @@ def _legend(axes: Axes, models: list[str], published: bool) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=colour(m, i), marker=MARKERS.get(m, "o"), label=model_title(m))
-        for i, m in enumerate(models)
+        Line2D([], [], color=colour(m), marker=model_info(m).marker, label=model_title(m)) for i, m in enumerate(models)
     ]
     if published:
         handles.append(

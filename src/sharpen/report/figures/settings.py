@@ -9,7 +9,8 @@ import numpy as np
 
 from sharpen.analysis.steps import Step
 from sharpen.errors import InputError
-from sharpen.report.figures.style import MARKERS, caption, colour, new_figure, styled, zero_line
+from sharpen.models.registry import model_info
+from sharpen.report.figures.style import caption, colour, new_figure, styled, zero_line
 from sharpen.report.names import dataset_title, model_title
 from sharpen.studies.plan import Cell
 
@@ -47,13 +48,13 @@ def offset_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
             at = [step.x + 0.2 * spacing * (index - (len(models) - 1) / 2) for step in steps]
             for x, step in zip(at, steps, strict=True):
                 if step.interval is not None:
-                    axes.plot([x, x], step.interval, color=colour(model, index), linewidth=1.1)
+                    axes.plot([x, x], step.interval, color=colour(model), linewidth=1.1)
                 axes.plot(
                     [x],
                     [step.gain],
-                    MARKERS.get(model, "o"),
-                    color=colour(model, index),
-                    markerfacecolor=colour(model, index) if step.chosen else "white",
+                    model_info(model).marker,
+                    color=colour(model),
+                    markerfacecolor=colour(model) if step.chosen else "white",
                 )
         axes.set_title(dataset_title(dataset), loc="left")
         axes.set_xticks(deltas, [f"{delta:+.2f}".replace("-", "−") if delta else "0" for delta in deltas])
@@ -66,7 +67,7 @@ def offset_figure(found: Mapping[Cell, Sequence[Step]]) -> Figure:
     for axes in grid[: len(datasets) : columns]:
         axes.set_ylabel("gain (points)")
     handles = [
-        Line2D([], [], color=colour(m, i), marker=MARKERS.get(m, "o"), markerfacecolor="white", label=model_title(m))
+        Line2D([], [], color=colour(m), marker=model_info(m).marker, markerfacecolor="white", label=model_title(m))
         for i, m in enumerate(models)
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=4)

@@ -8,22 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from sharpen.errors import InputError
+from sharpen.models.registry import model_info
+from sharpen.report.palette import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette.
-COLOURS = {"gcn": "#0072B2", "sage": "#D55E00", "gat": "#009E73", "mlp": "#6B6B6B"}
-MARKERS = {"gcn": "o", "sage": "s", "gat": "^", "mlp": "v"}
-DASHES: dict[str, str | tuple[int, tuple[int, ...]]] = {
-    "gcn": "-",
-    "sage": (0, (5, 2)),
-    "gat": (0, (1, 1)),
-    "mlp": "-.",
-}
 GAIN, LOSS, NEUTRAL, PLAIN, SHARP = "#0072B2", "#D55E00", "#8A8A8A", "#7A7A7A", "#0072B2"
-_OTHERS = ("#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 STYLE = {
     "font.family": "DejaVu Sans",
@@ -106,13 +98,13 @@ def save_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path, metadata=metadata.get(path.suffix))  # None leaves an entry out
 
 
-def colour(model: str, index: int = 0) -> str:
-    """The colour of a model; of one that is not the paper's, one of four others.
+def colour(model: str) -> str:
+    """The colour of a model.
 
-    >>> colour("gcn"), colour("mine", 1)
-    ('#0072B2', '#E69F00')
+    >>> colour("gcn")
+    '#0072B2'
     """
-    return COLOURS.get(model, _OTHERS[index % len(_OTHERS)])
+    return PALETTE[model_info(model).color][0]
 
 
 def zero_line(axes: Axes, *, vertical: bool = False) -> None:

@@ -12,7 +12,8 @@ from sharpen.datasets import Dataset
 from sharpen.evaluation.calibration import fit_temperature
 from sharpen.evaluation.comparison import Comparison, Variant
 from sharpen.evaluation.paired import pair
-from sharpen.report.headline import MODEL_NAMES, headline
+from sharpen.models.registry import model_info
+from sharpen.report.headline import headline
 from sharpen.report.page.charts import axis, choice, described, facts, lines, matrix, rounded, section, series
 from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
 from sharpen.report.page.curves import training_charts
@@ -84,7 +85,7 @@ def comparison_page(
             )
         )
     sections.append(section("How this was made", facts(_facts(dataset, result))))
-    model = MODEL_NAMES.get(comparison.model, comparison.model).removeprefix("a ").removeprefix("an ")
+    model = model_info(comparison.model).noun
     return Page(
         kind=f"sharpen compare · {comparison.dataset} · {model}",
         headline=headline(comparison),

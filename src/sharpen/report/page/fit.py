@@ -9,6 +9,7 @@ import numpy as np
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
+from sharpen.models.registry import model_info
 from sharpen.report.fit import judged_labels, left_out
 from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
@@ -16,7 +17,6 @@ from sharpen.report.page.curves import Traces, training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
 
-_MODELS = {"gcn": ("GCN", "blue"), "sage": ("GraphSAGE", "vermilion"), "gat": ("GAT", "green"), "mlp": ("MLP", "grey")}
 _QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
 
 
@@ -165,7 +165,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
     curves = []
     for model in dict.fromkeys(model for model, _ in best):
         own = sorted((lam, candidate) for (of, lam), candidate in best.items() if of == model)
-        label, color = _MODELS.get(model, (model, "blue"))
+        label, color = model_info(model).noun, model_info(model).color
         scores = [100 * candidate["score"] for _, candidate in own]
         notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
         curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))

@@ -12,6 +12,7 @@ from sharpen.analysis.dynamics import Dynamics
 from sharpen.analysis.outcome import Outcome
 from sharpen.analysis.ranking import Ranking
 from sharpen.analysis.steps import Step
+from sharpen.models.registry import model_info
 from sharpen.report.cells import Gain, Score
 from sharpen.report.names import cell_title, counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.page.charts import axis, lines, rounded, series
@@ -19,18 +20,17 @@ from sharpen.report.page.curves import MOST_POINTS
 from sharpen.report.study_tables import kept_setting
 from sharpen.studies.plan import Cell
 
-MODEL_COLORS = {"gcn": "blue", "sage": "vermilion", "gat": "green", "mlp": "grey"}
-_MORE = ("pink", "amber", "sky", "ink")
-_DASHES: dict[str, str | bool] = {"gcn": False, "sage": True, "gat": "dots", "mlp": "mixed"}
+# How the page draws the dashes that the registry names.
+_DASHES: dict[str, str | bool] = {"solid": False, "dashed": True, "dotted": "dots", "dashdot": "mixed"}
 
 
-def model_color(model: str, index: int = 0) -> str:
+def model_color(model: str) -> str:
     """The colour of a model, the same as in the figures.
 
-    >>> model_color("gcn"), model_color("mine", 1)
-    ('blue', 'amber')
+    >>> model_color("gcn")
+    'blue'
     """
-    return MODEL_COLORS.get(model, _MORE[index % len(_MORE)])
+    return model_info(model).color
 
 
 def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
@@ -61,7 +61,7 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
             {
                 "group": dataset_title(cell.dataset),
                 "name": model_title(cell.model),
-                "color": model_color(cell.model, models.index(cell.model)),
+                "color": model_color(cell.model),
                 "mean": d.difference,
                 "low": low,
                 "high": high,
@@ -117,10 +117,10 @@ def lambda_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
                 [
                     series(
                         model_title(curve.model),
-                        model_color(curve.model, index),
+                        model_color(curve.model),
                         [point.lam for point in curve.points],
                         [point.difference for point in curve.points],
-                        dash=_DASHES.get(curve.model, False),
+                        dash=_DASHES[model_info(curve.model).dash],
                     )
                     for index, curve in enumerate(own)
                 ],
@@ -155,13 +155,13 @@ def glass_charts(curves: Sequence[Curve]) -> list[dict[str, Any]]:
             [
                 series(
                     "median over datasets",
-                    model_color(band.model, index),
+                    model_color(band.model),
                     band.lams,
                     band.median,
                     low=band.lower,
                     high=band.upper,
                 ),
-                *([] if band.whole is None else [_whole_series(band.whole, model_color(band.model, index))]),
+                *([] if band.whole is None else [_whole_series(band.whole, model_color(band.model))]),
             ],
             zero=True,
             height=220,
@@ -214,13 +214,13 @@ def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> list[dict[str, Any]]:
         curves = [
             series(
                 model_title(model),
-                model_color(model, index),
+                model_color(model),
                 [step.x for step in steps],
                 [step.gain for step in steps],
                 low=[step.interval[0] if step.interval else nan for step in steps],
                 high=[step.interval[1] if step.interval else nan for step in steps],
                 points=True,
-                dash=_DASHES.get(model, False),
+                dash=_DASHES[model_info(model).dash],
                 notes=["chosen by validation" if step.chosen else "" for step in steps],
             )
             for index, (model, steps) in enumerate(own.items())

@@ -1,0 +1,387 @@
+"""Sharpened training against plain training on one graph, paired on the same splits and seeds: ``sharpen.compare``."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sharpen.datasets import Dataset, load_dataset
+from sharpen.errors import InputError
+from sharpen.evaluation import compare_lams
+from sharpen.evaluation.comparison import Comparison
+from sharpen.graph import Graph
+from sharpen.report import headline, print_comparison
+from sharpen.training import train
+from sharpen.training.checkpoint import checkpoint_folder, read_decision, write_decision
+from sharpen.training.device import arithmetic_type, resolve_device
+from sharpen.training.kept import keep_records, kept_records
+from sharpen.training.memory import choose_batching
+from sharpen.training.ranks import joined
+from sharpen.training.records import way_note
+from sharpen.training.trials import as_dataset, blueprint_of, resolve
+from sharpen.trial import OBJECTIVE, Record, Trial, to_frame
+
+if TYPE_CHECKING:
+    from sharpen.graph import Split
+    from sharpen.models.blueprint import Blueprint
+    from sharpen.report.page.document import Page
+
+AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
+"""What ``lam="auto"`` chooses from, besides 0. The useful λ of the paper lie below 0.5, so the grid is finest there."""
+# On one split, or a few, there are seeds enough for so many pairs.
+FEWEST_PAIRS = 10
+# Fewer pairs than these cannot be told from luck without assumptions: five give Wilcoxon's test p = 0.06 at best.
+_CAUTION_BELOW = 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonResult:
+    """What :func:`compare` found: printed, it is the table; in a notebook, too.
+
+    Args:
+        comparison: Differences with their intervals, in percent.
+        dataset: What was compared on.
+        records: Every run: the plain ones, then those of each λ, in the order of ``pairs``.
+        lams: The λ, in the order of the records.
+        pairs: The (split, seed) of every pair.
+        notes: What a reader should know.
+        settings: What all runs share, in the words of :class:`sharpen.Trial`.
+        precision, seconds: How it was computed, and how long that took.
+        kept: Where finished runs were kept meanwhile; to be removed once the result is written.
+        command: The command that does the same, if there was one.
+    """
+
+    comparison: Comparison
+    dataset: Dataset = field(repr=False)
+    records: Sequence[Record]
+    lams: Sequence[float]
+    pairs: Sequence[tuple[str, int]]
+    notes: Sequence[str]
+    settings: Mapping[str, Any]
+    precision: str
+    seconds: float
+    kept: Path | None = None
+    command: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        return headline(self.comparison)
+
+    @property
+    def plain(self) -> Sequence[Record]:
+        """The runs of the baseline."""
+        return self.records[: len(self.pairs)]
+
+    @property
+    def sharp(self) -> dict[float, Sequence[Record]]:
+        """The runs of each λ."""
+        size = len(self.pairs)
+        return {lam: self.records[size * (i + 1) : size * (i + 2)] for i, lam in enumerate(self.lams)}
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """All of it, ready for JSON: what ``comparison.json`` holds."""
+        first = self.records[0]
+        return {
+            "headline": self.headline,
+            "comparison": asdict(self.comparison),
+            "notes": list(self.notes),
+            "settings": dict(self.settings),
+            "pairs": [{"split": split, "seed": seed} for split, seed in self.pairs],
+            "split_ids": {split: self.dataset.splits[split].id for split, _ in self.pairs},
+            "fingerprint": self.dataset.graph.fingerprint,
+            "device": first.device,
+            "precision": self.precision,
+            "way": first.way,
+            "model_digest": first.model_digest,
+            "seconds": round(self.seconds, 3),
+            "versions": first.versions,
+            "command": self.command,
+        }
+
+    def page(self) -> Page:
+        """Everything there is to see, as one HTML file: :func:`sharpen.report.page.write_page` writes it."""
+        from sharpen.report.page import comparison_page
+
+        return comparison_page(self.comparison, self.dataset, self.plain, self.sharp, result=self.summary)
+
+    def files(self, page: bool = True) -> dict[str, Callable[[Path], object]]:
+        """The files of a results folder by name, each with what writes it."""
+        from sharpen.report.page import write_page
+
+        text = json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)
+        files: dict[str, Callable[[Path], object]] = {
+            "records.parquet": to_frame(self.records).to_parquet,
+            "traces.npz": partial(write_traces, records=self.records),
+            "comparison.json": lambda path: path.write_bytes(text.encode("utf-8", "backslashreplace")),
+        }
+        return files | ({"page.html": partial(write_page, self.page())} if page else {})
+
+    def _printed(self, html: bool) -> str:
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=120, record=html, force_terminal=html, highlight=False)
+        print_comparison(self.comparison, console, tuple(self.notes))
+        if html:
+            return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+        assert isinstance(console.file, StringIO)
+        return console.file.getvalue().rstrip()
+
+    def __repr__(self) -> str:
+        return self._printed(html=False)
+
+    def _repr_html_(self) -> str:
+        return self._printed(html=True)
+
+
+def compare(
+    data: str | Dataset | Graph = "digits",
+    model: Any = "gcn",
+    lam: float | str | Sequence[float] = 0.25,
+    *,
+    splits: int | str | Mapping[str, Split] | Sequence[Split] = 10,
+    seeds: int | None = None,
+    device: str = "auto",
+    precision: str = "float32",
+    batching: str = "auto",
+    folder: str | Path | None = None,
+    keep: Path | None = None,
+    progress: bool = True,
+    tell: Callable[[str], None] = lambda text: None,
+    **settings: Any,
+) -> ComparisonResult:
+    """Trains plain and sharpened runs on the same splits from the same first weights, and compares them pair by pair.
+
+    Args:
+        data: The name of a dataset, a dataset, or a graph of your own.
+        model: As in :class:`sharpen.Trial`: a name, or a model of your own.
+        lam: λ: a number, several, or ``auto``: the one of :data:`AUTO_LAMS` and 0 with the best mean validation score.
+        splits: How many random splits; ``paper``: the paper's own; or splits of your own.
+        seeds: How many seeds on each split; None: one, or on the paper's splits enough for ten pairs.
+        device, precision: As for :func:`sharpen.train`.
+        batching: How a graph is cut that does not fit in memory (:mod:`sharpen.batching`).
+        folder: Where benchmark files are; None: ``$SHARPEN_DATA`` or the cache.
+        keep: A folder in which finished runs are kept until the comparison is whole: the same call goes on after them.
+        progress: Whether to draw a progress bar on a terminal.
+        tell: Is given a line of text before training starts.
+        settings: Further fields of :class:`sharpen.Trial`. Those of the objective are the sharpened runs' alone.
+
+    >>> result = compare("digits", lam=0.5, splits=2, hidden=8, epochs=5, device="cpu", progress=False)
+    >>> result.headline
+    'Sharpening (λ = 0.5) ... on digits with a GCN: ..., 2 paired splits.'
+    >>> len(result.records)
+    4
+    """
+    resolve_device(device)  # before anything that takes time
+    objective = {name: settings.pop(name) for name in OBJECTIVE if name in settings}
+    plain = _trial(model=model, **settings)
+    sharp = replace(plain, **objective)
+    chosen_by_validation = isinstance(lam, str)
+    lams = _checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled)
+    if seeds is not None and seeds < 1:
+        raise InputError(f"seeds is {seeds}; give a number of at least 1")
+    dataset, wanted = _dataset(data, splits, folder)
+    pairs, notes = plan_pairs(dataset, wanted, seeds)
+    notes += _caution(pairs)
+    blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, resolve(plain, dataset))
+    variants = [plain, *(replace(sharp, lam=value) for value in lams)]
+    trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
+    kept = None if keep is None else checkpoint_folder(keep, [replace(each, dataset=dataset.name) for each in trials])
+    start = time.perf_counter()
+    with joined(device) as (ranks, where):
+        decide = partial(_cut, batching, blueprint, dataset, where, precision, ranks.world, kept)
+        cut, note = ranks.decided(decide)
+        notes += [f"{note[0].upper()}{note[1:]}."] if note else []
+        tell(f"Training {len(trials)} runs on {dataset.name}: {len(pairs)} pairs, {len(lams)} λ ...")
+        if note:
+            tell(note)
+        if cut and batching == "auto" and ranks.writes and kept is not None:
+            write_decision(kept / "batching.json", [cut, note])
+        trials = [resolve(replace(each, batching=cut), dataset) for each in trials]
+        records = _trained(dataset, trials, blueprint, kept, where, precision, progress and ranks.writes, tell)
+    notes += [f"{text[0].upper()}{text[1:]}." for text in dict.fromkeys(map(way_note, records)) if text]
+    frame, size = to_frame(records), len(pairs)
+    frames = [frame[i : i + size] for i in range(0, len(frame), size)]
+    return ComparisonResult(
+        comparison=compare_lams(
+            frames[0], dict(zip(lams, frames[1:], strict=True)), metric=dataset.metric, choose=chosen_by_validation
+        ),
+        dataset=dataset,
+        records=records,
+        lams=lams,
+        pairs=pairs,
+        notes=notes,
+        settings=_settings(records[size].trial, lams, sharp.lam_labeled),
+        precision=precision,
+        seconds=time.perf_counter() - start,
+        kept=kept,
+    )
+
+
+def _trained(
+    dataset: Dataset,
+    trials: Sequence[Trial],
+    blueprint: Blueprint,
+    kept: Path | None,
+    device: str,
+    precision: str,
+    progress: bool,
+    tell: Callable[[str], None],
+) -> list[Record]:
+    """The records of all trials; those that were kept are not trained again."""
+    about = {
+        "fingerprint": dataset.graph.fingerprint,
+        "splits": {name: dataset.splits[name].id for name in {str(trial.split) for trial in trials}},
+        "metric": dataset.metric,
+        "precision": precision,
+        "model_digest": blueprint.digest,
+    }
+    done = {} if kept is None else kept_records(kept, about)
+    left = [trial for trial in trials if trial.id not in done]
+    if len(left) < len(trials):
+        tell(f"{len(trials) - len(left)} of them are done already ({kept})")
+    new = train(
+        dataset,
+        left,
+        device=device,
+        precision=precision,
+        progress=progress,
+        checkpoints=kept,
+        on_records=lambda records: None if kept is None else keep_records(kept, records, about),
+    )
+    done |= {record.trial.id: record for record in new}
+    return [done[trial.id] for trial in trials]
+
+
+def _cut(
+    batching: str, blueprint: Blueprint, dataset: Dataset, device: str, precision: str, world: int, kept: Path | None
+) -> tuple[str | None, str]:
+    """How the graph is cut, None for not at all; and a sentence about it."""
+    # What was chosen by the memory that was free stays chosen until the runs are done.
+    before = read_decision(kept / "batching.json") if batching == "auto" and kept is not None else None
+    if before:
+        return before[0], before[1]
+    if blueprint.network is None:
+        if batching not in ("auto", "full"):
+            raise InputError(
+                f"batching is {batching!r}, but {blueprint.title} sees the whole graph at once; leave it out"
+            )
+        return None, ""
+    where = resolve_device(device)
+    return choose_batching(batching, blueprint.network, dataset.graph, where, arithmetic_type(precision), world)
+
+
+def _trial(**fields: Any) -> Trial:
+    try:
+        return Trial(**fields)
+    except TypeError as error:
+        raise InputError(f"{str(error).split(') ')[-1]}; the fields of a trial are named in sharpen.Trial") from None
+
+
+def _dataset(
+    data: str | Dataset | Graph, splits: int | str | Mapping[str, Split] | Sequence[Split], folder: str | Path | None
+) -> tuple[Dataset, int | None]:
+    """What to compare on, and how many splits to draw: None for those it comes with."""
+    own = None if isinstance(splits, int | str) else splits
+    dataset = load_dataset(data, folder) if isinstance(data, str) else as_dataset(data, own)
+    if own is not None and isinstance(data, str | Dataset):
+        raise InputError("splits of your own go with a graph of your own; give dataset.graph with them")
+    if own is not None:
+        return dataset, None
+    if splits == "paper":
+        return dataset, None
+    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
+        raise InputError(f"splits is {splits!r}; give a number of at least 1, or paper for the paper's own splits")
+    return dataset, splits
+
+
+def _checked_lams(given: float | str | Sequence[float], zero_is_plain: bool) -> tuple[float, ...]:
+    """Each λ once, in the order given; 0 is left out where that is the baseline itself."""
+    if isinstance(given, str):
+        if given != "auto":
+            raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'")
+        return AUTO_LAMS
+    try:
+        lams = [float(value) for value in (given if isinstance(given, Sequence) else [given])]
+    except (TypeError, ValueError):
+        raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'") from None
+    for lam in lams:
+        if not math.isfinite(lam):
+            raise InputError(f"lam is {lam}, which is not finite; give a number such as 0.25")
+    lams = [lam for lam in lams if lam != 0 or not zero_is_plain]
+    if not lams:
+        raise InputError("lam is 0, which is the baseline itself; give another λ, such as 0.25, or auto")
+    return tuple(dict.fromkeys(lams))
+
+
+def plan_pairs(dataset: Dataset, wanted: int | None, seeds: int | None) -> tuple[list[tuple[str, int]], list[str]]:
+    """The (split, seed) of every pair, and what to tell the user about them.
+
+    No two pairs share a seed, so that no two share their first weights. Pairs on one split share its luck; they are averaged
+    before the splits are compared, unless there is only one.
+
+    Args:
+        dataset: what to compare on.
+        wanted: how many splits; None for those that it comes with: the paper's.
+        seeds: how many seeds on each; None for one, or for enough on the paper's splits.
+
+    >>> plan_pairs(load_dataset("digits"), 1, seeds=2)
+    ([('balanced-5-500-1000-seed0', 0), ('balanced-5-500-1000-seed0', 1)], [])
+    """
+    names = dataset.splits.paper if wanted is None else dataset.splits.paired(wanted)
+    if not names:
+        raise InputError(f"{dataset.name} has no splits of the paper's; give a number of splits")
+    notes = []
+    if wanted is None:
+        each = seeds or math.ceil(FEWEST_PAIRS / len(names))
+    else:
+        each = math.ceil(wanted * (seeds or 1) / len(names))
+        if len(names) < wanted:
+            notes.append(
+                f"{dataset.name} comes with {len(names)} split{'s' * (len(names) > 1)}, not {wanted}; "
+                f"{each} seeds on each are averaged, so that there are {len(names)} pairs."
+            )
+    return [(name, each * i + j) for i, name in enumerate(names) for j in range(each)], notes
+
+
+def _caution(pairs: Sequence[tuple[str, int]]) -> list[str]:
+    """What to say beside an interval that rests on very few pairs."""
+    splits = {split for split, _ in pairs}
+    count = len(splits) if len(splits) > 1 else len(pairs)  # pairs on one of several splits are averaged
+    if not 1 < count < _CAUTION_BELOW:
+        return []
+    more = "splits" if len(splits) > 1 else "splits, or seeds on one split,"
+    return [
+        f"With {count} pairs the interval assumes that gains are normally distributed; Wilcoxon's test, which does "
+        f"not, cannot go below p = {2.0 ** (1 - count):g}. More {more} would say more."
+    ]
+
+
+def _settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> dict[str, Any]:
+    """What all runs share, in the words of Trial; lam is what was compared, and a lam_labeled of None means -lam."""
+    shared = {key: value for key, value in asdict(trial).items() if key not in ("split", "seed")}
+    return shared | {"lam": list(lams), "lam_labeled": lam_labeled}
+
+
+def write_traces(path: Path, records: Sequence[Record]) -> None:
+    """The traces of all records: one array [runs, epochs] per name, its rows in the order of the records.
+
+    >>> import tempfile
+    >>> record = Record(Trial(), 0.8, 0.7, 1, "ok", 0.5, "cpu", "float32", traces={"loss": np.array([0.9, 0.5])})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_traces(Path(folder, "traces.npz"), [record, record])
+    ...     np.load(Path(folder, "traces.npz"))["loss"].shape
+    (2, 2)
+    """
+    arrays = {name: np.stack([record.traces[name] for record in records]) for name in records[0].traces}
+    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]  # the stubs mix the names up with its own options

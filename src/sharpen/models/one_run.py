@@ -1,0 +1,284 @@
+"""Where a module that was written for one run is called: some of what it asks of torch is answered in another way.
+
+**OneRun** becomes a function of the run.
+Dropout in a module draws from torch's generator, so what a run drops would depend on what was drawn before it, and on who trains
+beside it. While a model is called, :class:`OneRun` answers in the generator's place: a draw is a function of the run's seed, of the
+epoch, and of how many draws came before it in this forward pass. The model's own code stays as it is.
+
+What it answers: dropout, also inside attention; ``rand``, ``randn``, ``randint``, ``randperm``, ``bernoulli`` and their in-place
+forms; Gumbel noise. Anything else draws from torch's generator, which :func:`torch.func.vmap` refuses: such a model is trained in a loop
+over its members, and the generator is seeded for each of them at every epoch.
+
+**The features** are fixed: a linear map of them is computed by the sparse product of :class:`sharpen.kernels.features.FixedMatrix`,
+whatever layer asks for it.
+
+**Message passing** by index, as PyG's layers have it, is computed by :mod:`sharpen.kernels.segments`: one pass over rows for all
+members, with the same bits every time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from sharpen.kernels.dropout import dropout, layer_keys, words
+from sharpen.kernels.segments import Index, pick, segment_sum
+from sharpen.models.inputs import Inputs
+
+# How many draws of a forward pass have a place of their own among the layers; see :func:`sharpen.kernels.dropout.layer_keys`.
+PLACES = 512
+
+
+class OneRun(TorchFunctionMode):
+    """Answers for torch while one run's model is called.
+
+    Args:
+        keys: The run's pair of keys, [2]; under vmap it stands for those of all members.
+        epoch: The number of the epoch, on the device.
+        inputs: The graph, whose fixed inputs are multiplied in its own way.
+        first: The number of the first draw's place.
+
+    >>> from sharpen.kernels.dropout import member_keys
+    >>> def draw(seed: int) -> Tensor:
+    ...     with OneRun(member_keys([seed])[0], torch.tensor(0)):
+    ...         return F.dropout(torch.ones(100))
+    >>> draw(1).equal(draw(1)), draw(1).equal(draw(2))
+    (True, False)
+    """
+
+    def __init__(self, keys: Tensor, epoch: Tensor, inputs: Inputs | None = None, first: int = 0) -> None:
+        super().__init__()
+        self._keys, self._epoch, self._inputs, self._first, self._drawn = keys, epoch, inputs, first, 0
+        self._indices: dict[tuple[object, ...], Index] = {}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        answer = _ANSWERS.get(func)
+        return func(*args, **(kwargs or {})) if answer is None else answer(self, func, *args, **(kwargs or {}))
+
+    # Numbers.
+
+    def _next(self) -> Tensor:
+        """The keys of the next draw, [2]."""
+        round_, place = divmod(self._drawn, PLACES)
+        self._drawn += 1
+        keys = layer_keys(self._keys.unsqueeze(0), self._epoch, self._first + place)
+        if round_:
+            keys = layer_keys(keys, torch.full_like(self._epoch, round_), 0)
+        return keys.squeeze(0)
+
+    def _uniform(self, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+        """Numbers in [0, 1), of 24 bits."""
+        bits = (words(self._next(), max(1, shape.numel())) >> 8) & 0xFFFFFF
+        return (bits[: shape.numel()].to(dtype) * 2.0**-24).view(shape)
+
+    def _normal(self, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+        radius = torch.sqrt(-2 * torch.log1p(-self._uniform(shape, dtype)))
+        return radius * torch.cos(2 * math.pi * self._uniform(shape, dtype))
+
+    def _exponential(self, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+        return -torch.log1p(-self._uniform(shape, dtype))
+
+    # Answers: the function that was called, then its arguments.
+
+    def dropout(self, _: object, x: Tensor, p: Any = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        """As :func:`torch.nn.functional.dropout`; the rate may be a tensor."""
+        if not training or (not isinstance(p, Tensor) and p == 0):
+            return x
+        out = dropout(x, p, self._next())
+        return x.copy_(out) if inplace else out
+
+    def attention(
+        self,
+        func: Callable[..., Tensor],
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        **more: Any,
+    ) -> Tensor:
+        """As :func:`torch.nn.functional.scaled_dot_product_attention`; with dropout, by its formula."""
+        if dropout_p == 0:
+            return func(query, key, value, attn_mask, 0.0, is_causal, scale=scale, **more)
+        if is_causal or more.get("enable_gqa"):
+            raise NotImplementedError("dropout in causal or grouped attention")
+        score = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if attn_mask is not None:
+            score = score.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype == torch.bool else score + attn_mask
+        return self.dropout(None, score.softmax(-1), dropout_p) @ value
+
+    def heads(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Multi-head attention, whose dropout lies inside."""
+        with self._within():
+            return func(*args, **kwargs)
+
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        inner = F.dropout, F.scaled_dot_product_attention
+        F.dropout = lambda *args, **kwargs: self.dropout(None, *args, **kwargs)
+        F.scaled_dot_product_attention = lambda *args, **kwargs: self.attention(inner[1], *args, **kwargs)
+        try:
+            yield
+        finally:
+            F.dropout, F.scaled_dot_product_attention = inner
+
+    def gumbel(
+        self, _: object, logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 0.0, dim: int = -1
+    ) -> Tensor:
+        """As :func:`torch.nn.functional.gumbel_softmax`."""
+        noise = -torch.log(self._exponential(logits.shape, logits.dtype).clamp_min(1e-10))
+        soft = ((logits + noise) / tau).softmax(dim)
+        if not hard:
+            return soft
+        one_hot = torch.zeros_like(soft).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
+        return one_hot - soft.detach() + soft
+
+    def linear(self, func: Callable[..., Tensor], x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """A linear map: of a fixed input by its own product."""
+        matrix = None if self._inputs is None else self._inputs.fixed_of(x)
+        if matrix is None:
+            return func(x, weight, bias)
+        out = matrix.times(weight.t().unsqueeze(0)).squeeze(0)
+        return out if bias is None else out + bias
+
+    def product(self, func: Callable[..., Tensor], x: Tensor, weight: Tensor, **more: Any) -> Tensor:
+        """A product, likewise."""
+        matrix = None if self._inputs is None or more or weight.dim() != 2 else self._inputs.fixed_of(x)
+        return func(x, weight, **more) if matrix is None else matrix.times(weight.unsqueeze(0)).squeeze(0)
+
+    def _index(self, rows: Tensor) -> Index | None:
+        """What is known of row numbers that all members share; None of others."""
+        try:
+            key = (rows.data_ptr(), rows.shape, rows.stride(), rows._version)
+        except RuntimeError:  # every member has its own
+            return None
+        known = self._indices if self._inputs is None or not self._inputs.holds(rows) else self._inputs.indices
+        if key not in known:
+            known[key] = Index(rows)  # which also keeps the memory from being used for others
+        return known[key]
+
+    def index_select(self, func: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor) -> Tensor:
+        """Rows of node vectors."""
+        plan = self._index(index) if x.is_floating_point() and dim in (0, -x.dim()) and index.dim() == 1 else None
+        return func(x, dim, index) if plan is None else pick(x, plan)
+
+    def scatter_add(self, func: Callable[..., Tensor], into: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+        """Sums of rows: the index of a row is repeated for all its numbers."""
+        whole = into.is_floating_point() and dim in (0, -into.dim()) and index.shape == src.shape
+        plan = self._index(index.as_strided((len(index),), index.stride()[:1])) if whole and _repeats(index) else None
+        if plan is None:
+            return func(into, dim, index, src)
+        total = segment_sum(src, plan, into.shape[0])
+        return into.add_(total) if func is Tensor.scatter_add_ else into + total
+
+    def randperm(self, _: object, n: int, **more: Any) -> Tensor:
+        """As :func:`torch.randperm`: the order of numbers that are all different."""
+        return words(self._next(), max(1, n))[:n].argsort()
+
+    def bernoulli(self, _: object, p: Tensor, *more: Any, **options: Any) -> Tensor:
+        """As :func:`torch.bernoulli`."""
+        return (self._uniform(p.shape, p.dtype) < p).to(p.dtype)
+
+
+def _repeats(index: Tensor) -> bool:
+    """Whether an index is the same all along a row, as :func:`torch.Tensor.expand` makes it."""
+    try:
+        return all(stride == 0 or size == 1 for stride, size in zip(index.stride()[1:], index.shape[1:], strict=True))
+    except RuntimeError:  # every member has its own
+        return False
+
+
+def _created(draw: Callable[[OneRun, torch.Size, torch.dtype], Tensor]) -> Callable[..., Tensor]:
+    """``torch.rand`` and its like: a new tensor of a size."""
+
+    def answer(self: OneRun, func: object, *size: Any, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+        size = options.pop("size", size)
+        flat = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+        out = draw(self, torch.Size(flat), dtype or torch.get_default_dtype())
+        return out if options.get("device") is None else out.to(options["device"])
+
+    return answer
+
+
+def _alike(draw: Callable[[OneRun, torch.Size, torch.dtype], Tensor]) -> Callable[..., Tensor]:
+    """``torch.rand_like`` and its like."""
+
+    def answer(self: OneRun, func: object, like: Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+        return draw(self, like.shape, dtype or like.dtype)
+
+    return answer
+
+
+def _in_place(values: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """``Tensor.uniform_`` and its like."""
+
+    def answer(self: OneRun, func: object, x: Tensor, *args: Any, generator: object = None, **kwargs: Any) -> Tensor:
+        return x.copy_(values(self, x, *args, **kwargs))
+
+    return answer
+
+
+def _uniform_values(self: OneRun, x: Tensor, a: float = 0.0, b: float = 1.0, **names: float) -> Tensor:
+    a, b = names.get("from", a), names.get("to", b)
+    return a + (b - a) * self._uniform(x.shape, x.dtype)
+
+
+def _normal_values(self: OneRun, x: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    return mean + std * self._normal(x.shape, x.dtype)
+
+
+def _bernoulli_values(self: OneRun, x: Tensor, p: float | Tensor = 0.5) -> Tensor:
+    return (self._uniform(x.shape, torch.float32) < p).to(x.dtype)
+
+
+def _exponential_values(self: OneRun, x: Tensor, lambd: float = 1.0) -> Tensor:
+    return self._exponential(x.shape, x.dtype) / lambd
+
+
+def _randint(self: OneRun, func: object, *args: Any, dtype: torch.dtype = torch.int64, **options: Any) -> Tensor:
+    names = dict(zip(("low", "high", "size") if len(args) == 3 else ("high", "size"), args, strict=False)) | options
+    low, high = names.get("low", 0), names["high"]
+    uniform = self._uniform(torch.Size(names["size"]), torch.float64)
+    return (low + uniform * (high - low)).floor().to(dtype)
+
+
+_ANSWERS: dict[Any, Callable[..., Any]] = {
+    F.dropout: OneRun.dropout,
+    torch.dropout: OneRun.dropout,
+    F.scaled_dot_product_attention: OneRun.attention,
+    F.multi_head_attention_forward: OneRun.heads,
+    F.gumbel_softmax: OneRun.gumbel,
+    F.linear: OneRun.linear,
+    torch.matmul: OneRun.product,
+    torch.mm: OneRun.product,
+    Tensor.matmul: OneRun.product,
+    Tensor.mm: OneRun.product,
+    Tensor.__matmul__: OneRun.product,
+    Tensor.index_select: OneRun.index_select,
+    torch.index_select: OneRun.index_select,
+    Tensor.scatter_add_: OneRun.scatter_add,
+    Tensor.scatter_add: OneRun.scatter_add,
+    torch.rand: _created(OneRun._uniform),
+    torch.randn: _created(OneRun._normal),
+    torch.rand_like: _alike(OneRun._uniform),
+    torch.randn_like: _alike(OneRun._normal),
+    torch.randint: _randint,
+    torch.randperm: OneRun.randperm,
+    torch.bernoulli: OneRun.bernoulli,
+    Tensor.bernoulli: OneRun.bernoulli,
+    Tensor.uniform_: _in_place(_uniform_values),
+    Tensor.normal_: _in_place(_normal_values),
+    Tensor.bernoulli_: _in_place(_bernoulli_values),
+    Tensor.exponential_: _in_place(_exponential_values),
+}

@@ -1,0 +1,137 @@
+"""The models there are, by name: one line each, and the only place that knows a model's title, colour, marker and cost.
+
+A model of your own need not be here: it is named by its file or package, ``my_net.py:MyNet`` or ``package.module:MyNet``
+(:mod:`sharpen.models.custom`). Nothing in this module imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from sharpen.errors import InputError, did_you_mean
+
+_LAYERED = ("layers", "hidden", "dropout")
+_PAPER = (*_LAYERED, "norm", "residual", "input_linear")
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is known of a model beside its code.
+
+    Args:
+        name: What trials, options and files call it.
+        title: In tables and figures.
+        home: Its module in this folder, and its class there.
+        about: What it computes, in a line.
+        reference: Where it is from.
+        settings: The fields of a trial that describe its architecture; further ones go by ``model_args``.
+        cost: The time of a run, a GCN's of the same size being 1.
+        maps: How many linear maps a layer has, a residual connection aside.
+        gathers: What gathering from neighbours costs beside a plain sum of them; 0 where it does not happen.
+        color: A name of :mod:`sharpen.report.palette`.
+        marker, dash: As matplotlib has them.
+        phrase: In a sentence; empty: its title.
+        paper: Whether it is one of the paper's.
+    """
+
+    name: str
+    title: str
+    home: str
+    about: str
+    reference: str
+    settings: tuple[str, ...] = _LAYERED
+    cost: float = 1.0
+    color: str = "ink"
+    marker: str = "o"
+    dash: str = "solid"
+    phrase: str = ""
+    paper: bool = False
+    maps: int = 1
+    gathers: float = 1.0
+
+    @property
+    def sentence(self) -> str:
+        """What to call it in a sentence, with an article where it needs one."""
+        return self.phrase or self.title
+
+    @property
+    def noun(self) -> str:
+        """The same without the article."""
+        return self.sentence.removeprefix("an ").removeprefix("a ")
+
+    @property
+    def uses_graph(self) -> bool:
+        """Whether neighbours count."""
+        return self.gathers > 0
+
+    def load(self) -> Any:
+        """Its class: a ``torch.nn.Module``, described for one run."""
+        module, name = self.home.split(":")
+        return getattr(import_module(f"sharpen.models.{module}"), name)
+
+
+# fmt: off
+REGISTRY: dict[str, Model] = {model.name: model for model in (
+    Model("mlp", "MLP", "mlp:MLP", "no graph at all", "", _PAPER,
+          cost=0.7, color="grey", marker="v", dash="dashdot", phrase="an MLP", paper=True, gathers=0.0),
+    Model("gcn", "GCN", "gcn:GCN", "a symmetric mean of the neighbours", "Kipf and Welling, ICLR 2017", _PAPER,
+          color="blue", marker="o", dash="solid", phrase="a GCN", paper=True),
+    Model("sage", "SAGE", "sage:SAGE", "a mean of the neighbours, beside the node", "Hamilton et al., NeurIPS 2017", _PAPER,
+          cost=1.4, color="vermilion", marker="s", dash="dashed", phrase="GraphSAGE", paper=True, maps=2),
+    Model("gat", "GAT", "gat:GAT", "a learned mean of the neighbours", "Veličković et al., ICLR 2018", _PAPER,
+          cost=2.0, color="green", marker="^", dash="dotted", phrase="a GAT", paper=True, gathers=2.0),
+    Model("s2gc", "S²GC", "s2gc:S2GC", "a linear map of features averaged over hops", "Zhu and Koniusz, ICLR 2021", (),
+          cost=0.4, color="amber", marker="D", dash="dashed"),
+    Model("appnp", "APPNP", "appnp:APPNP", "an MLP, then personalised PageRank", "Gasteiger et al., ICLR 2019",
+          color="pink", marker="P", dash="dotted"),
+    Model("gprgnn", "GPRGNN", "gprgnn:GPRGNN", "an MLP, then a learned weight for each hop", "Chien et al., ICLR 2021",
+          cost=1.2, color="sky", marker="X", dash="dashdot"),
+)}
+# fmt: on
+
+MODELS = tuple(REGISTRY)
+PAPER_MODELS = tuple(model.name for model in REGISTRY.values() if model.paper)
+CONVOLUTIONS = tuple(name for name in PAPER_MODELS if REGISTRY[name].uses_graph)
+_COLORS = ("pink", "amber", "sky", "wine", "olive", "ink")
+_MARKERS = ("D", "P", "X", "<", ">", "*")
+
+
+def is_custom(name: str) -> bool:
+    """Whether a model's name says where its code is.
+
+    >>> is_custom("my_net.py:MyNet"), is_custom("gcn")
+    (True, False)
+    """
+    return ":" in name
+
+
+def model_info(name: str) -> Model:
+    """What is known of a model; of one that is not here, what its name says, and a look of its own.
+
+    >>> model_info("gcn").title, model_info("nets/my_net.py:MyNet").title
+    ('GCN', 'MyNet')
+    """
+    if name in REGISTRY:
+        return REGISTRY[name]
+    title = name.rsplit(":", 1)[-1].split("@")[0]
+    number = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[0]
+    look = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
+    return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
+
+
+def check_model(name: str, where: str = "") -> str:
+    """The name, if it can be one; ``where`` stands before the message.
+
+    >>> check_model("gnc")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, s2gc, appnp, gprgnn, or your
+    own as my_net.py:MyNet
+    """
+    if name in REGISTRY or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
+        return name
+    near = did_you_mean(name, MODELS)
+    choice = f"{'Choose' if near else 'choose'} one of {', '.join(MODELS)}, or your own as my_net.py:MyNet"
+    raise InputError(f"{where}model is {name!r}; {near}{choice}")

@@ -1,0 +1,103 @@
+"""Which way a population is computed: decided before training, from a pass of two members."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sharpen.kernels.dropout import member_keys
+from sharpen.models.blueprint import Blueprint, check_scores
+from sharpen.models.inputs import Inputs
+from sharpen.training.ways import Fused, Modular, Moment, Way
+from sharpen.trial import Trial
+
+# What torch says where code cannot be vectorised or captured, and what that is in a sentence.
+_REASONS = (
+    ("randomness", "it draws random numbers that are not known here"),
+    (".item()", "it reads a number on the host (.item(), or a branch on a value)"),
+    ("data-dependent", "it branches on a value"),
+    ("dynamic", "the size of something depends on values (boolean indexing, unique)"),
+    ("nonzero", "the size of something depends on values (boolean indexing, unique)"),
+    ("in-place", "it writes into a tensor that all members share"),
+    ("inplace", "it writes into a tensor that all members share"),
+)
+
+
+def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
+    """The fastest way that the model's code allows.
+
+    Args:
+        blueprint: The model.
+        inputs: The graph on the device.
+
+    >>> from sharpen import Graph
+    >>> inputs = Inputs(Graph(x=torch.eye(3), edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
+    >>> [decide(Blueprint(name, 3, 2, {}), inputs).name for name in ("gcn", "appnp")]
+    ['fused', 'vmap']
+    """
+    if blueprint.network is not None:
+        return Fused(blueprint.network, inputs)
+    loop = Modular(blueprint, inputs, "loop")
+    check_scores(loop.run(loop.base, training=False), blueprint.title, inputs.num_nodes, blueprint.num_classes)
+    before = _generators(inputs.device)
+    expected = _pass(loop)
+    loop.draws = any(not a.equal(b) for a, b in zip(before, _generators(inputs.device), strict=True))
+    if loop.draws:
+        loop.why = _REASONS[0][1]
+        return loop
+    together = Modular(blueprint, inputs, "vmap")
+    try:
+        scores = _pass(together)
+    except torch.OutOfMemoryError:
+        loop.why = "two of its runs do not fit in memory at once"
+        return loop
+    except Exception as error:  # whatever the model's code and torch have to say to it
+        loop.why = _reason(error)
+        return loop
+    if not torch.allclose(scores, expected, rtol=1e-2, atol=1e-3 * float(expected.abs().max() + 1), equal_nan=True):
+        loop.why = "vectorised over runs it gives other scores"
+        return loop
+    if inputs.device.type == "cuda":
+        together.why = _waits(together)
+        together.name = "vmap" if together.why else "vmap, captured"
+    return together
+
+
+def _generators(device: torch.device) -> list[Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def _pass(way: Modular, watch: str = "default") -> Tensor:
+    """Scores of two members in training, their gradients, and scores in evaluation."""
+    keys = member_keys([0, 1]).to(way.inputs.device)
+    parameters, statistics = way.start([Trial(seed=0), Trial(seed=1)])
+    for parameter in parameters.values():
+        parameter.requires_grad_()
+    moment = Moment(keys, torch.zeros((), dtype=torch.int64, device=keys.device), None)
+    if watch != "default":
+        torch.cuda.set_sync_debug_mode(watch)
+    trained = way.logits(parameters, statistics, [], True, moment)
+    way.gradients(trained.square().mean((1, 2)), parameters, [])
+    with torch.no_grad():
+        return torch.cat([trained.detach(), way.logits(parameters, statistics, [], False, moment)])
+
+
+def _waits(way: Modular) -> str:
+    """Why an epoch cannot be captured: the first thing that waits for the host; empty if nothing does."""
+    mode = torch.cuda.get_sync_debug_mode()
+    try:
+        _pass(way, watch="error")
+    except RuntimeError as error:
+        return _reason(error) if "synchroniz" not in str(error) else "it waits for the host at every call"
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    text = str(error)
+    for part, says in _REASONS:
+        if part in text:
+            return says
+    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return f"torch cannot vectorise it ({first[:160]})"

@@ -1,0 +1,124 @@
+"""Trials of one model trained on the whole graph at once, in as few populations as memory allows."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+import torch
+
+from sharpen.datasets import Dataset
+from sharpen.errors import InputError
+from sharpen.models.blueprint import Blueprint
+from sharpen.training.capture import Runner
+from sharpen.training.device import describe_device, free_memory
+from sharpen.training.members import Terms
+from sharpen.training.memory import CPU_ACTIVATION_BYTES
+from sharpen.training.meta import MetaPopulation
+from sharpen.training.population import Population
+from sharpen.training.progress import ProgressBar
+from sharpen.training.records import make_records
+from sharpen.training.ways import Way
+from sharpen.trial import Record, Trial
+
+# Of a GPU's free memory, what a population may plan with; the allocator needs the rest.
+_GPU_SHARE = 0.8
+# Members in a loop share the objective and the optimiser, which a GPU feels; beyond so many there is nothing to gain.
+_LOOP_MEMBERS = {"cpu": 1, "cuda": 8}
+
+
+def train_full(
+    way: Way,
+    blueprint: Blueprint,
+    dataset: Dataset,
+    trials: list[Trial],
+    bar: ProgressBar,
+    terms: Terms,
+    finished: Callable[[list[Record]], list[Record]],
+) -> list[Record]:
+    """Trains trials of one architecture; ``finished`` is given the records of every population as soon as it is trained."""
+
+    def some(batch: list[Trial]) -> list[Record]:
+        return finished(_train_population(way, blueprint, dataset, batch, bar, terms))
+
+    def too_large(_: int) -> str:
+        in_pieces = "take the graph in pieces with --batching clusters, " if blueprint.network is not None else ""
+        return (
+            f"one run of {blueprint.title} does not fit in memory on {describe_device(way.inputs.device)}; {in_pieces}use a smaller "
+            "width, or --device cpu"
+        )
+
+    return halving(trials, population_size(way, dataset, trials), some, too_large)
+
+
+def _train_population(
+    way: Way, blueprint: Blueprint, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
+) -> list[Record]:
+    start = time.perf_counter()
+    splits = [dataset.splits[str(trial.split)] for trial in trials]
+    population = _population_kind(trials[0])(way, dataset.metric, trials, splits, terms)
+    stride = 1 if way.inputs.device.type == "cpu" else 20
+    Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
+    results, seconds = population.results(), time.perf_counter() - start
+    return make_records(trials, results, True, seconds, way.full_name, blueprint.digest)
+
+
+def halving(
+    trials: list[Trial],
+    size: int,
+    train_some: Callable[[list[Trial]], list[Record]],
+    too_large: Callable[[int], str],
+    least: int = 1,
+) -> list[Record]:
+    """Trains so many trials at a time, half as many whenever memory runs out; ``too_large`` says what is wrong with the least."""
+    records: list[Record] = []
+    while len(records) < len(trials):
+        try:
+            records += train_some(trials[len(records) : len(records) + size])
+            continue
+        except torch.OutOfMemoryError:
+            if size <= least:
+                raise InputError(too_large(size)) from None
+        # Outside the handler, so that the failed population is no longer held by the error's traceback.
+        size = (size + 1) // 2
+        gc.collect()
+        torch.cuda.empty_cache()
+    return records
+
+
+def population_size(way: Way, dataset: Dataset, trials: list[Trial]) -> int:
+    """How many of the trials to train at once."""
+    wanted, device = len(trials), way.inputs.device
+    if way.name == "loop":
+        wanted = min(wanted, _LOOP_MEMBERS[device.type])
+    if device.type == "cpu":
+        return max(1, min(wanted, CPU_ACTIVATION_BYTES // way.activation_bytes))
+    try:
+        each = _member_bytes(way, dataset, trials[0])
+    except torch.OutOfMemoryError:
+        return 1
+    finally:
+        gc.collect()
+        torch.cuda.empty_cache()
+    fits = max(1, int(_GPU_SHARE * free_memory(device) / each))
+    populations = -(-len(trials) // min(fits, wanted))
+    return -(-len(trials) // populations)  # equal shares
+
+
+def _member_bytes(way: Way, dataset: Dataset, trial: Trial) -> float:
+    """What one more member takes on the GPU: measured on one epoch of one and of three members.
+
+    Before them, an epoch that is not counted: it brings the graph to the device.
+    """
+    split, peaks = dataset.splits[str(trial.split)], []
+    for members in (1, 1, 3):
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        _population_kind(trial)(way, dataset.metric, [trial] * members, [split] * members).epoch()
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    return max(1.0, (peaks[2] - peaks[1]) / 2)
+
+
+def _population_kind(trial: Trial) -> type[Population]:
+    return Population if trial.lam_max is None else MetaPopulation
