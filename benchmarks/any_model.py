@@ -121,9 +121,7 @@ PYG = {"cora": 64, "photo": 16, "minesweeper": 32}
 def main(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32 or tf32; by default tf32 on a GPU.")] = "",
-    members: Annotated[
-        int, typer.Option(help="Runs per population; 0: those of the table, on a CPU what suits it.")
-    ] = 0,
+    members: Annotated[int, typer.Option(help="Runs per population; 0: those of the table, on a CPU what suits it.")] = 0,
     seconds: Annotated[float, typer.Option(help="How long to time each side of a cell.")] = 1.0,
     only: Annotated[str, typer.Option(help="Comma-separated datasets; by default all.")] = "",
     out: Annotated[Path | None, typer.Option(help="A CSV file that gets a line per cell.")] = None,
