@@ -59,7 +59,7 @@ def test_what_is_added_is_there(tmp_path):
     pd.testing.assert_frame_equal(
         frame[list(expected.columns)].sort_values("seed", ignore_index=True), expected, check_dtype=False
     )
-    assert list(frame.columns) == ["id", *expected.columns, "versions", "revision", "created", "members", "way", "model_digest", "rerun"]
+    assert list(frame.columns) == ["id", *expected.columns, "versions", "revision", "created", "members", "rerun"]
     assert set(frame["rerun"]) == {0}
     assert set(frame["id"]) == kept.ids() == {record.trial.id for record in some}
     assert set(frame["members"]) == {3}

@@ -27,8 +27,8 @@ from sharpen.trial import Record, Trial, id_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
-PROVENANCE = ("versions", "revision", "created", "members", "way", "model_digest", "rerun")
+RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
+PROVENANCE = ("versions", "revision", "created", "members", "rerun")
 _RESULT_TYPES = {
     "id": str,
     **dict.fromkeys(("val", "test", "seconds"), float),
@@ -131,8 +131,6 @@ def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Ta
             "revision": revision(),
             "created": created,
             "members": record.members,
-            "way": record.way,
-            "model_digest": record.model_digest,
             "rerun": reruns.get(record.trial.id, 0),
         }
         for record in records
