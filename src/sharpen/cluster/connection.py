@@ -6,16 +6,14 @@ import ipaddress
 import logging
 import os
 import secrets
-import shutil
 import socket
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from sharpen.cluster.leftovers import watched_folder
 from sharpen.errors import InputError
 
 HERE = "here"
@@ -58,7 +56,7 @@ def connected(on: str, say: Callable[[str], None] = lambda line: None) -> Iterat
             if address and os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
                 say(
                     "This Ray cluster asks for no token: whoever reaches it can run code on its machines. "
-                    "RAY_AUTH_MODE=token when it is started mends that."
+                    "RAY_AUTH_MODE=token when it is started fixes that."
                 )
             yield
 
@@ -109,10 +107,8 @@ def _unreachable(address: str, reason: str) -> InputError:
 
 @contextmanager
 def _started(ray: Any) -> Iterator[None]:
-    # Ray opens the folder that it is given to every user of the machine; the one around it stays closed. A short path, because
-    # sockets lie below it, and their paths are limited to about a hundred characters.
-    folder = Path(tempfile.mkdtemp(prefix="sharpen-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
-    try:
+    # Ray opens the folder that it is given to every user of the machine; the one around it stays closed.
+    with watched_folder() as folder:
         with _loopback(ray):
             ray.init(
                 address="local",
@@ -132,8 +128,6 @@ def _started(ray: Any) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
