@@ -179,8 +179,9 @@ def read_file(path: Path) -> Content:
         Exception
     ) as error:  # what a damaged footer leads to is not documented: text that is no text, sizes without end
         return bad(f"it is cut off or damaged ({_first_line(error)})")
-    unknown = [name for name in table.column_names if name not in schema.names]
-    missing = [name for name in schema.names if name not in table.column_names and name not in LATER]
+    known, found = schema.names, table.column_names
+    unknown = [name for name in found if name not in known]
+    missing = [name for name in known if name not in found and name not in LATER]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
     if unknown and not checksum:  # a later version would have written one
