@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow.parquet  # noqa: F401  # before the first fork, as all that takes long to import
+import torch.fx.experimental.symbolic_shapes  # noqa: F401
 
 from sharpen.datasets import load_dataset
 from sharpen.store import Store
