@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from sharpen.revision import revision  # noqa: E402
 from tests.attack import crafted, flips, fuzz, harmful, kills  # noqa: E402
 
-MOST_SECONDS, MOST_MEGABYTES, CHUNK = 30.0, 2000, 500
+MOST_SECONDS, MOST_MEGABYTES, CHUNK = 30.0, 2000, 5000
 # Kills, runners on one store, and whether at file events rather than at random moments.
 CAMPAIGNS = ((400, 1, False), (300, 3, False), (200, 1, True), (100, 3, True))
 
