@@ -3,9 +3,10 @@
     python benchmarks/any_model.py                # this machine: a GPU if there is one
     python benchmarks/any_model.py --seconds 0.3 --members 8
 
-Four models of the literature in a few lines each, and three modules of PyG's own layers. Both sides train with λ = 0.25 at hidden width
-64, one training step and one evaluation an epoch; the loop has the features dense on its device, its dropout is torch's, and its
-optimizer torch's Adam. Ours has the contract's keyed dropout. Which way a population takes is printed where it is not the fastest.
+Four models of the literature in a few lines each, and three modules of PyG's own layers. Both sides train with λ = 0.25 at hidden
+width 64, one training step and one evaluation an epoch; the loop has the features dense on its device, its dropout is torch's,
+and its optimizer torch's Adam. Ours has the contract's keyed dropout. Which way a population takes is printed where it is not the
+fastest.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ PYG = {"cora": 64, "photo": 16, "minesweeper": 32}
 def main(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32 or tf32; by default tf32 on a GPU.")] = "",
-    members: Annotated[int, typer.Option(help="Runs per population; 0: those of the table, on a CPU what suits it.")] = 0,
+    members: Annotated[
+        int, typer.Option(help="Runs per population; 0: those of the table, on a CPU what suits it.")
+    ] = 0,
     seconds: Annotated[float, typer.Option(help="How long to time each side of a cell.")] = 1.0,
     only: Annotated[str, typer.Option(help="Comma-separated datasets; by default all.")] = "",
     out: Annotated[Path | None, typer.Option(help="A CSV file that gets a line per cell.")] = None,

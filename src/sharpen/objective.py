@@ -175,8 +175,8 @@ def combine(
 class Objective:
     """Which terms, with which weights: the objective of a training loop, as a value. Pure: no checks, no waiting for the device.
 
-    A new term is a part in :class:`LossParts`, a weight here, and a field of :class:`sharpen.Trial`: whoever trains passes this object
-    on, and fused kernels decline what they do not know.
+    A new term is a part in :class:`LossParts`, a weight here, and a field of :class:`sharpen.Trial`: whoever trains passes this
+    object on, and fused kernels decline what they do not know.
 
     Args:
         lam, lam_labeled, q, balance: As for :class:`SharpeningLoss`; a number, or a tensor with one for each member, [R].

@@ -74,7 +74,7 @@ class Trial:
         seed: Decides first weights and dropout (and, where λ is learned, what is held out), and nothing else does.
         batching: If given, how the graph is cut into batches, such as ``clusters-64-4`` (:mod:`sharpen.batching`); an epoch is then
             a pass over all batches. By default every step sees the whole graph.
-        model_args: Further arguments of the model, by name, such as ``{"hops": 5}``: numbers, words, or lists of them. Kept as JSON.
+        model_args: Further arguments of the model, by name, such as ``{"hops": 5}``: numbers, words, or lists of them.
 
     A model of your own has its own defaults for the architecture: what is left at ``None`` there stays so.
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from sharpen.kernels.loss import population_loss_plain
+from sharpen.objective import Objective
 
 
 @pytest.mark.parametrize("classes", [2, 7, 40])
@@ -27,7 +28,7 @@ def test_fused_loss(kernel_device, classes, scale):
         lams = [t.to(device, dtype) for t in (lam, lam_labeled)]
         labels = y.to(device)
         if function is population_loss_plain:
-            loss, parts = function(z, labels, *weights, 2.0, *lams, 0.0)
+            loss, parts = function(z, labels, *weights, Objective(*lams))
         else:
             loss, parts = function(z, labels, *weights, *lams)
         (gradient,) = torch.autograd.grad((loss * torch.tensor([1.0, 2.0, 3.0], device=device, dtype=dtype)).sum(), z)

@@ -112,7 +112,7 @@ def test_what_is_seen_of_the_neighbours_stands_for_all_of_them(gather, monkeypat
     parted = arrange(graph, 12)
     network, _ = network_and_weights(gather, 2, graph)
     batch = ClusterBatches(parted, 10, per_step=1).build(np.arange(10))
-    csr = BatchInputs(parted, batch, CPU, DOUBLE).graph
+    csr = BatchInputs(parted, batch, CPU, DOUBLE).matrix(network.convolution.matrix)
     torch.testing.assert_close(csr.matrix.to_dense().sum(1), torch.ones(10, dtype=DOUBLE))
     torch.testing.assert_close(csr.t.matrix.to_dense(), csr.matrix.to_dense().T)
 

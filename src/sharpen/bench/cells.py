@@ -122,8 +122,9 @@ def _time_cell(
     ]
     size = members or population_size(way, dataset, trials)
     each, memory = time_population(way, dataset, trials[:size], seconds)
-    known = ceiling is not None and blueprint.network is not None
-    floor = ceiling.seconds(_work(blueprint.network, dataset)) if known else None
+    floor = None
+    if ceiling is not None and blueprint.network is not None:
+        floor = ceiling.seconds(_work(blueprint.network, dataset))
     return Timing(
         dataset.name, blueprint.title, precision, size, plain, each / size, plain_memory, memory, floor, way.full_name
     )

@@ -21,7 +21,6 @@ recipe = typer.Typer(
 @recipe.command("list")
 def list_() -> None:
     """What can be run."""
-    from sharpen.comparison import AUTO_LAMS
     from sharpen.large.recipes import RECIPES
 
     for each in RECIPES.values():

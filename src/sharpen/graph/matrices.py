@@ -6,7 +6,8 @@ mean       :math:`D^{-1} A`
 pattern    A with all entries 1, for attention
 one-hop    as symmetric, of the neighbours alone: no self-loops
 two-hop    as symmetric, of the nodes at distance two exactly
-in, out    :math:`D_\text{in}^{-1/2} B^\top D_\text{out}^{-1/2}` and its transpose, B being the edges as they are directed: row i gathers
+in, out    :math:`D_\text{in}^{-1/2} B^\top D_\text{out}^{-1/2}` and its transpose, B being the edges as they are directed: row i
+gathers
            from the sources of the edges into i, or from the targets of those out of i
 ========== =====================================================================================================================
 

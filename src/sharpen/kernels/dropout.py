@@ -2,8 +2,8 @@
 
 Dropout must not depend on which other members train beside one, nor on the device. So there is no generator with a state: the
 16 random bits of an element are a hash of its position under a key, and the key is a hash of the member's seed, the epoch
-and the place in the model: the layer, or how many draws came before in its forward pass. Two neighbouring elements share one 32-bit word. All arithmetic is on int32, wrapping, so that PyTorch on any
-device and the fused kernels give the same bits.
+and the place in the model: the layer, or how many draws came before in its forward pass. Two neighbouring elements share one
+32-bit word. All arithmetic is on int32, wrapping, so that PyTorch on any device and the fused kernels give the same bits.
 """
 
 from __future__ import annotations

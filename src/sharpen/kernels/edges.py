@@ -1,12 +1,12 @@
 r"""Numbers on the edges of a graph, for a stack of members: weighted sums, scores, and their softmax.
 
-A stack has a row for each member: node vectors are ``[R, N, H]``, numbers on edges ``[R, E]`` in the order of the pattern, whose row
-i holds the edges into node i. All are differentiable, any number of times, and give the same bits every time: sums run along the rows
-of the pattern or of its transpose, never by scattered additions.
+A stack has a row for each member: node vectors are ``[R, N, H]``, numbers on edges ``[R, E]`` in the order of the pattern, whose
+row i holds the edges into node i. All are differentiable, any number of times, and give the same bits every time: sums run along
+the rows of the pattern or of its transpose, never by scattered additions.
 
 Below the stacks stand the same operations for one run, with or without heads, as a model uses them (:func:`edge_sum`,
-:func:`edge_scores`, :func:`edge_products`, :func:`edge_softmax`): heads are a stack, and :func:`torch.func.vmap` makes a larger one of
-it, so that a population is one pass.
+:func:`edge_scores`, :func:`edge_products`, :func:`edge_softmax`): heads are a stack, and :func:`torch.func.vmap` makes a larger
+one of it, so that a population is one pass.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ nearly empty. So M is kept in two parts by columns, dense where a column is full
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,19 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sharpen.kernels.backend import Cost, cost_on
 from sharpen.kernels.product import transpose_product
 from sharpen.kernels.sparse import Csr, fold, spmm, spmm_into
-
-
-class Cost(NamedTuple):
-    """What the sparse part costs: one entry, in dense multiply-adds; and its pass over the result, in dense columns."""
-
-    entry: float
-    sweep: float
-
-
-# By device and float32 matrix precision; entries measured, sweeps from the rates of products and of memory.
-_COSTS = {("cpu", "highest"): Cost(12, 0), ("cuda", "highest"): Cost(12, 45), ("cuda", "high"): Cost(48, 350)}
 
 
 class _DenseProduct(torch.autograd.Function):
@@ -134,16 +124,6 @@ class FixedMatrix:
         if self.dense is not None and self.columns is not None:
             out[:, self.columns] = self._dense_gradient(g)
         return out
-
-
-def cost_on(device: torch.device) -> Cost:
-    """What the sparse part costs on this device and in the precision that is set.
-
-    >>> cost_on(torch.device("cpu"))
-    Cost(entry=12, sweep=0)
-    """
-    precision = torch.get_float32_matmul_precision() if device.type == "cuda" else "highest"
-    return _COSTS[device.type, precision]
 
 
 def _partition(matrix: Any, cost: Cost) -> tuple[np.ndarray, float]:

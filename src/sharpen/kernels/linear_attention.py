@@ -1,9 +1,10 @@
 r"""Attention of all nodes to all nodes in linear time.
 
-.. math:: y_i = \frac{v_i + \frac{1}{N} \sum_j \langle \hat q_i, \hat k_j \rangle v_j}{1 + \frac{1}{N} \sum_j \langle \hat q_i, \hat k_j \rangle}
+.. math:: y_i = \frac{v_i + \frac{1}{N} \sum_j \langle \hat q_i, \hat k_j \rangle v_j}{1 + \frac{1}{N} \sum_j \langle \hat q_i,
+\hat k_j \rangle}
 
-with queries and keys divided by their Frobenius norms (Wu et al., *SGFormer*, NeurIPS 2023): the sum over j is taken once for all i,
-so nothing of size N × N is made. The second form, with a positive kernel in place of the norms, is that of Katharopoulos et al.
+with queries and keys divided by their Frobenius norms (Wu et al., *SGFormer*, NeurIPS 2023): the sum over j is taken once for all
+i, so nothing of size N × N is made. The second form, with a positive kernel in place of the norms, is that of Katharopoulos et al.
 (*Transformers are RNNs*, ICML 2020).
 """
 

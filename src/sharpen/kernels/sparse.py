@@ -23,6 +23,9 @@ from torch import Tensor
 
 from sharpen.kernels import backend
 
+# A dense copy of a sparse matrix may take so many bytes; and it is worth making from so many entries on.
+_MOST_DENSE, _LEAST_DENSE = 2**31, 2**16
+
 
 @dataclass(frozen=True, eq=False)
 class Csr:
@@ -118,6 +121,13 @@ class Csr:
         """The same as a torch sparse CSR tensor."""
         return self.weighted(self.value)
 
+    @cached_property
+    def filled(self) -> Tensor | None:
+        """The same as a dense tensor, if it is so full that dense products are faster; by the precision that is set now."""
+        size, cost = self.num_rows * self.num_cols, backend.cost_on(self.value.device)
+        pays = self.nnz * cost.entry > size >= _LEAST_DENSE and size * self.value.element_size() <= _MOST_DENSE
+        return self.matrix.to_dense() if pays else None
+
     def weighted(self, value: Tensor) -> Tensor:
         """The same pattern with other values, as a torch sparse CSR tensor."""
         with warnings.catch_warnings():
@@ -138,6 +148,14 @@ def _multiply(out: Tensor, s: Csr, x: Tensor, accumulate: bool) -> None:
         to.addmm_(s.matrix, each, beta=int(accumulate))
 
 
+def _multiply_dense(out: Tensor, s: Tensor, x: Tensor, accumulate: bool) -> None:
+    """One product with the columns of all members side by side."""
+    members, rows, width = x.shape
+    product = s @ x.transpose(0, 1).reshape(rows, members * width)
+    product = product.view(len(s), members, width).transpose(0, 1)
+    out.add_(product) if accumulate else out.copy_(product)
+
+
 def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     """``out = s @ x``, or ``out += s @ x``, for every member; not differentiable.
 
@@ -146,7 +164,9 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     >>> out.flatten().tolist()
     [2.0, 2.0]
     """
-    if backend.fused(x):
+    if s.filled is not None:
+        _multiply_dense(out, s.filled, x, accumulate)
+    elif backend.fused(x):
         from sharpen.kernels.triton.spmm import spmm_triton
 
         spmm_triton(out, s, x, accumulate)
@@ -157,10 +177,9 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
 class _Spmm(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
-        if onto is None:
-            out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
-        else:
-            out = onto if overwrite else onto.clone()
+        new = x.new_empty(x.shape[0], s.num_rows, x.shape[2]) if onto is None else None
+        out = new if onto is None else onto if overwrite else onto.clone()
+        assert out is not None
         spmm_into(out, s, x, accumulate=onto is not None)
         return out
 
@@ -198,7 +217,8 @@ def fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Ten
 
 
 def propagate(x: Tensor, s: Csr) -> Tensor:
-    """``s @ x`` for one run, [K, H]; under :func:`torch.func.vmap` one product for all members. Differentiable, any number of times.
+    """``s @ x`` for one run, [K, H]; under :func:`torch.func.vmap` one product for all members. Differentiable, any number of
+    times.
 
     >>> S = Csr.from_scipy(sp.csr_array([[0.0, 2.0], [3.0, 0.0]]))
     >>> torch.func.vmap(lambda x: propagate(x, S))(torch.tensor([[[1.0], [10.0]], [[2.0], [20.0]]]))[1].flatten().tolist()

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sharpen.errors import InputError
-from sharpen.models.custom import load_custom
+from sharpen.models.custom import load_custom, place_of
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
 from sharpen.models.registry import REGISTRY, check_model, model_info
 
 # What others call the settings that a trial has a field for, and what a module that insists on them gets unless the trial says.
 _NAMES = {
-    "num_features": ("num_features", "in_channels", "features", "in_features", "in_dim", "input_dim", "nfeat", "dim_in", "in_feats"),
-    "num_classes": ("num_classes", "out_channels", "classes", "out_features", "out_dim", "output_dim", "nclass", "dim_out", "out_feats"),
+    "num_features": ("num_features", "in_channels", "features", "in_features", "in_dim", "input_dim", "nfeat", "dim_in"),
+    "num_classes": ("num_classes", "out_channels", "classes", "out_features", "out_dim", "output_dim", "nclass", "dim_out"),
     "hidden": ("hidden", "hidden_channels", "hidden_dim", "hidden_size", "nhid", "dim_hidden"),
     "layers": ("layers", "num_layers", "n_layers", "nlayers"),
     "dropout": ("dropout", "dropout_rate"),
@@ -125,7 +127,7 @@ class Blueprint:
         except Exception as error:
             says = f"{type(error).__name__}: {error}".removeprefix("TypeError: ")
             raise InputError(
-                f"{self.title} could not be made: {says}; what it needs beside the numbers of features and classes goes into model_args"
+                f"{self.title} could not be made: {says}; what else it needs goes into model_args"
             ) from None
 
     @cached_property
@@ -202,11 +204,24 @@ def arguments(module: nn.Module, inputs: Inputs) -> tuple[tuple[Any, ...], dict[
     return ((inputs.x, inputs.edge_index) if len(names) > 1 or anything else (inputs.x,)), more
 
 
+@contextmanager
+def named_failures(blueprint: Blueprint) -> Iterator[None]:
+    """Says in one sentence what went wrong in a model's own code, and where."""
+    try:
+        yield
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        place = place_of(error, Path(torch.__file__).parent, Path(__file__).parents[1])
+        says = " ".join(str(error).split())
+        raise InputError(f"{blueprint.title} fails on this graph{place}: {type(error).__name__}: {says}") from None
+
+
 def check_scores(out: object, title: str, nodes: int, classes: int) -> Tensor:
     """A model's output, if it is class scores of all nodes."""
     if not isinstance(out, Tensor) or out.shape != (nodes, classes):
         got = list(out.shape) if isinstance(out, Tensor) else f"a {type(out).__name__}"
         raise InputError(
-            f"{title} gives {got} where [{nodes}, {classes}] is needed; make its last layer {classes} wide, one score for each class"
+            f"{title} gives {got} where [{nodes}, {classes}] is needed; make its last layer {classes} wide, a score for each class"
         )
     return out

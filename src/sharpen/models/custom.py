@@ -1,9 +1,9 @@
 """Models of one's own, by name: a class, a function that makes a module, or a module, from Python, a file or a package.
 
-A name says where the code is: ``my_net.py:MyNet`` a file, ``package.module:MyNet`` an installed package. **Naming a model is what runs
-its code**: :func:`load_custom` imports the file or the package, as ``python my_net.py`` would. It is called for a name that somebody
-typed, on the command line, in Python or in a study's file, when something is about to be trained or predicted with it. Nothing calls it
-for a name that was read from a store, a saved model or a report.
+A name says where the code is: ``my_net.py:MyNet`` a file, ``package.module:MyNet`` an installed package. **Naming a model is what
+runs its code**: :func:`load_custom` imports the file or the package, as ``python my_net.py`` would. It is called for a name that
+somebody typed, on the command line, in Python or in a study's file, when something is about to be trained or predicted with it.
+Nothing calls it for a name that was read from a store, a saved model or a report.
 
 What is given from Python is known by the name and a digest of its source, ``@1f0c9a3b:MyNet``, for as long as the process lives.
 """
@@ -154,6 +154,16 @@ def _run(load: Callable[[], Any], place: str, path: str) -> Any:
     try:
         return load()
     except Exception as error:
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-        line = f", line {frames[-1].lineno}" if frames else ""
-        raise InputError(f"{place} could not be imported{line}: {type(error).__name__}: {error}") from None
+        where = place_of(error, Path(importlib.__file__).parent, Path(__file__))
+        where = where.replace(f"{Path(path).name}, ", "")
+        raise InputError(f"{place} could not be imported{where}: {type(error).__name__}: {error}") from None
+
+
+def place_of(error: BaseException, *others: Path) -> str:
+    """The file and line of somebody's own code that an error comes from; empty where all of it lies in these other folders."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<", *map(str, others)))
+    ]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

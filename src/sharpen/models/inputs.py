@@ -15,7 +15,6 @@ from sharpen.graph import Graph
 from sharpen.graph.matrices import is_symmetric, propagation_matrix
 from sharpen.kernels.edges import edge_sum
 from sharpen.kernels.features import FixedMatrix, fixed, propagated
-from sharpen.kernels.segments import Index
 from sharpen.kernels.sparse import Csr, propagate
 
 
@@ -42,7 +41,6 @@ class Inputs:
         self._propagated: dict[str, FixedMatrix] = {}
         self._once: dict[Hashable, Any] = {}
         self._dense: dict[int, tuple[Tensor, FixedMatrix]] = {}
-        self.indices: dict[tuple[object, ...], Index] = {}
 
     # Matrices.
 
@@ -162,12 +160,6 @@ class Inputs:
     def edge_weight(self) -> Tensor | None:
         """Their weights, if they have any."""
         return self._edges[1]
-
-    def holds(self, rows: Tensor) -> bool:
-        """Whether row numbers are a row of :attr:`edge_index`: what is known of them, in ``indices``, holds for all passes."""
-        index = self.edge_index
-        ends = (index.data_ptr(), index.data_ptr() + index.stride(0) * index.element_size())
-        return rows.data_ptr() in ends and rows.numel() == index.shape[1]
 
     def labels(self) -> Tensor:
         """Class numbers on the device, −1 where unknown."""

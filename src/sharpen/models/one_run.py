@@ -6,11 +6,13 @@ beside it. While a model is called, :class:`OneRun` answers in the generator's p
 epoch, and of how many draws came before it in this forward pass. The model's own code stays as it is.
 
 What it answers: dropout, also inside attention; ``rand``, ``randn``, ``randint``, ``randperm``, ``bernoulli`` and their in-place
-forms; Gumbel noise. Anything else draws from torch's generator, which :func:`torch.func.vmap` refuses: such a model is trained in a loop
-over its members, and the generator is seeded for each of them at every epoch.
+forms; Gumbel noise. Anything else draws from torch's generator, which :func:`torch.func.vmap` refuses: such a model is trained in
+a loop over its members, and the generator is seeded for each of them at every epoch.
 
 **The features** are fixed: a linear map of them is computed by the sparse product of :class:`sharpen.kernels.features.FixedMatrix`,
 whatever layer asks for it.
+
+**What no weight enters** is computed once (:mod:`sharpen.models.folding`).
 
 **Message passing** by index, as PyG's layers have it, is computed by :mod:`sharpen.kernels.segments`: one pass over rows for all
 members, with the same bits every time.
@@ -23,13 +25,17 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from sharpen.kernels.dropout import dropout, layer_keys, words
+from sharpen.kernels.features import FixedMatrix, fixed
 from sharpen.kernels.segments import Index, pick, segment_sum
+from sharpen.models.folding import Folding
 from sharpen.models.inputs import Inputs
 
 # How many draws of a forward pass have a place of their own among the layers; see :func:`sharpen.kernels.dropout.layer_keys`.
@@ -44,6 +50,7 @@ class OneRun(TorchFunctionMode):
         epoch: The number of the epoch, on the device.
         inputs: The graph, whose fixed inputs are multiplied in its own way.
         first: The number of the first draw's place.
+        folding: What is known of results that no weight enters.
 
     >>> from sharpen.kernels.dropout import member_keys
     >>> def draw(seed: int) -> Tensor:
@@ -53,16 +60,31 @@ class OneRun(TorchFunctionMode):
     (True, False)
     """
 
-    def __init__(self, keys: Tensor, epoch: Tensor, inputs: Inputs | None = None, first: int = 0) -> None:
+    def __init__(
+        self,
+        keys: Tensor,
+        epoch: Tensor,
+        inputs: Inputs | None = None,
+        first: int = 0,
+        folding: Folding | None = None,
+    ) -> None:
         super().__init__()
+        self._folding = folding
+        if folding is not None:
+            folding.begin()
         self._keys, self._epoch, self._inputs, self._first, self._drawn = keys, epoch, inputs, first, 0
         self._indices: dict[tuple[object, ...], Index] = {}
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        more = kwargs or {}
         answer = _ANSWERS.get(func)
-        return func(*args, **(kwargs or {})) if answer is None else answer(self, func, *args, **(kwargs or {}))
+
+        def run() -> Any:
+            return func(*args, **more) if answer is None else answer(self, func, *args, **more)
+
+        return run() if self._folding is None or func in _DRAWS else self._folding.call(func, args, more, run)
 
     # Numbers.
 
@@ -146,7 +168,7 @@ class OneRun(TorchFunctionMode):
 
     def linear(self, func: Callable[..., Tensor], x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """A linear map: of a fixed input by its own product."""
-        matrix = None if self._inputs is None else self._inputs.fixed_of(x)
+        matrix = self._fixed(x)
         if matrix is None:
             return func(x, weight, bias)
         out = matrix.times(weight.t().unsqueeze(0)).squeeze(0)
@@ -154,19 +176,33 @@ class OneRun(TorchFunctionMode):
 
     def product(self, func: Callable[..., Tensor], x: Tensor, weight: Tensor, **more: Any) -> Tensor:
         """A product, likewise."""
-        matrix = None if self._inputs is None or more or weight.dim() != 2 else self._inputs.fixed_of(x)
+        matrix = None if more or weight.dim() != 2 else self._fixed(x)
         return func(x, weight, **more) if matrix is None else matrix.times(weight.unsqueeze(0)).squeeze(0)
 
     def _index(self, rows: Tensor) -> Index | None:
-        """What is known of row numbers that all members share; None of others."""
+        """What is known of row numbers that all members share, the same all along a row; None of others."""
         try:
             key = (rows.data_ptr(), rows.shape, rows.stride(), rows._version)
         except RuntimeError:  # every member has its own
             return None
-        known = self._indices if self._inputs is None or not self._inputs.holds(rows) else self._inputs.indices
-        if key not in known:
-            known[key] = Index(rows)  # which also keeps the memory from being used for others
-        return known[key]
+
+        def make() -> Index:
+            if key not in self._indices:
+                # Which also keeps the memory from being used for others while this pass lasts.
+                self._indices[key] = Index(rows.as_strided((len(rows),), rows.stride()[:1], rows.storage_offset()))
+            return self._indices[key]
+
+        return make() if self._folding is None else self._folding.remember("index", rows, make)
+
+    def _fixed(self, x: Tensor) -> FixedMatrix | None:
+        """A matrix that no weight enters; None of others."""
+        known = None if self._inputs is None else self._inputs.fixed_of(x)
+        if known is not None or self._inputs is None or self._folding is None or not self._folding.is_constant(x):
+            return known
+        inputs = self._inputs
+        if x.dim() != 2 or not x.is_floating_point():
+            return None
+        return self._folding.remember("matrix", x, lambda: fixed(_sparse(x), inputs.device, inputs.dtype))
 
     def index_select(self, func: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor) -> Tensor:
         """Rows of node vectors."""
@@ -176,7 +212,7 @@ class OneRun(TorchFunctionMode):
     def scatter_add(self, func: Callable[..., Tensor], into: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         """Sums of rows: the index of a row is repeated for all its numbers."""
         whole = into.is_floating_point() and dim in (0, -into.dim()) and index.shape == src.shape
-        plan = self._index(index.as_strided((len(index),), index.stride()[:1])) if whole and _repeats(index) else None
+        plan = self._index(index) if whole and _repeats(index) else None
         if plan is None:
             return func(into, dim, index, src)
         total = segment_sum(src, plan, into.shape[0])
@@ -189,6 +225,12 @@ class OneRun(TorchFunctionMode):
     def bernoulli(self, _: object, p: Tensor, *more: Any, **options: Any) -> Tensor:
         """As :func:`torch.bernoulli`."""
         return (self._uniform(p.shape, p.dtype) < p).to(p.dtype)
+
+
+def _sparse(x: Tensor) -> Any:
+    """A matrix as its products are fastest: with few numbers that are not 0, without the others."""
+    array = x.cpu().numpy()
+    return sp.csr_array(array) if np.count_nonzero(array) < array.size / 4 else array
 
 
 def _repeats(index: Tensor) -> bool:
@@ -282,3 +324,5 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.bernoulli_: _in_place(_bernoulli_values),
     Tensor.exponential_: _in_place(_exponential_values),
 }
+_FIXED = (OneRun.linear, OneRun.product, OneRun.index_select, OneRun.scatter_add)
+_DRAWS = {func for func, answer in _ANSWERS.items() if answer not in _FIXED}

@@ -1,8 +1,8 @@
 """The paper's network around a convolution, described for one run.
 
 Per layer: ``conv(x) + linear(x)`` if residual, else ``conv(x)``; then a norm or none; ReLU; dropout. After the last layer a linear
-classifier. Populations of it have a fast path: :class:`sharpen.models.network.Network`, the same formula for all members at once, with
-fused kernels; it takes its place wherever a class has a ``fused``.
+classifier. Populations of it have a fast path: :class:`sharpen.models.network.Network`, the same formula for all members at once,
+with fused kernels; it takes its place wherever a class has a ``fused``.
 """
 
 from __future__ import annotations

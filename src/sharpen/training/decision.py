@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sharpen.kernels.dropout import member_keys
-from sharpen.models.blueprint import Blueprint, check_scores
+from sharpen.models.blueprint import Blueprint, named_failures
 from sharpen.models.inputs import Inputs
 from sharpen.training.ways import Fused, Modular, Moment, Way
 from sharpen.trial import Trial
@@ -38,29 +38,52 @@ def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
     if blueprint.network is not None:
         return Fused(blueprint.network, inputs)
     loop = Modular(blueprint, inputs, "loop")
-    check_scores(loop.run(loop.base, training=False), blueprint.title, inputs.num_nodes, blueprint.num_classes)
+    loop.unfold()
     before = _generators(inputs.device)
-    expected = _pass(loop)
+    with named_failures(blueprint):
+        expected = _pass(loop)
     loop.draws = any(not a.equal(b) for a, b in zip(before, _generators(inputs.device), strict=True))
     if loop.draws:
         loop.why = _REASONS[0][1]
         return loop
-    together = Modular(blueprint, inputs, "vmap")
+    for way in (Modular(blueprint, inputs, "vmap"), Modular(blueprint, inputs, "loop")):
+        # Twice: what is computed once is recorded in the first pass, and given again in the second.
+        found = [_tried(way), _tried(way)]
+        if not way.folds:
+            way.unfold()
+            found = [_tried(way)]
+        wrong = next((reason for reason in (_differs(scores, expected) for scores in found) if reason), "")
+        if not wrong:
+            way.why = loop.why
+            break
+        loop.why = loop.why or wrong
+    else:
+        return loop
+    if way.name == "vmap" and inputs.device.type == "cpu" and way.cpu_members <= 1:
+        # Nothing to vectorise: one member fills the memory that a CPU is fast with.
+        way.name = "loop"
+    if way.name == "vmap" and inputs.device.type == "cuda":
+        way.why = _waits(way)
+        way.name = "vmap" if way.why else "vmap, captured"
+    return way
+
+
+def _tried(way: Modular) -> Tensor | str:
+    """Scores of two members, or why there are none."""
     try:
-        scores = _pass(together)
+        return _pass(way)
     except torch.OutOfMemoryError:
-        loop.why = "two of its runs do not fit in memory at once"
-        return loop
+        return "two of its runs do not fit in memory at once"
     except Exception as error:  # whatever the model's code and torch have to say to it
-        loop.why = _reason(error)
-        return loop
-    if not torch.allclose(scores, expected, rtol=1e-2, atol=1e-3 * float(expected.abs().max() + 1), equal_nan=True):
-        loop.why = "vectorised over runs it gives other scores"
-        return loop
-    if inputs.device.type == "cuda":
-        together.why = _waits(together)
-        together.name = "vmap" if together.why else "vmap, captured"
-    return together
+        return _reason(error)
+
+
+def _differs(scores: Tensor | str, expected: Tensor) -> str:
+    if isinstance(scores, str):
+        return scores
+    most = 1e-3 * float(expected.abs().max() + 1)
+    close = torch.allclose(scores, expected, rtol=1e-2, atol=most, equal_nan=True)
+    return "" if close else "vectorised over runs it gives other scores"
 
 
 def _generators(device: torch.device) -> list[Tensor]:

@@ -14,7 +14,6 @@ from sharpen.models.blueprint import Blueprint
 from sharpen.training.capture import Runner
 from sharpen.training.device import describe_device, free_memory
 from sharpen.training.members import Terms
-from sharpen.training.memory import CPU_ACTIVATION_BYTES
 from sharpen.training.meta import MetaPopulation
 from sharpen.training.population import Population
 from sharpen.training.progress import ProgressBar
@@ -45,8 +44,8 @@ def train_full(
     def too_large(_: int) -> str:
         in_pieces = "take the graph in pieces with --batching clusters, " if blueprint.network is not None else ""
         return (
-            f"one run of {blueprint.title} does not fit in memory on {describe_device(way.inputs.device)}; {in_pieces}use a smaller "
-            "width, or --device cpu"
+            f"one run of {blueprint.title} does not fit in memory on {describe_device(way.inputs.device)}; {in_pieces}"
+            "use a smaller width, or --device cpu"
         )
 
     return halving(trials, population_size(way, dataset, trials), some, too_large)
@@ -93,7 +92,7 @@ def population_size(way: Way, dataset: Dataset, trials: list[Trial]) -> int:
     if way.name == "loop":
         wanted = min(wanted, _LOOP_MEMBERS[device.type])
     if device.type == "cpu":
-        return max(1, min(wanted, CPU_ACTIVATION_BYTES // way.activation_bytes))
+        return max(1, min(wanted, way.cpu_members))
     try:
         each = _member_bytes(way, dataset, trials[0])
     except torch.OutOfMemoryError:

@@ -1,13 +1,14 @@
 """How the class scores of a population's members are computed, and their gradients: four ways behind one interface.
 
 - **fused**: the model has kernels for all members at once (:class:`sharpen.models.network.Network`).
-- **vmap, captured**: the model's own code, vectorised over members by :func:`torch.func.vmap`; on a GPU the epoch is captured as a CUDA
+- **vmap, captured**: the model's own code, vectorised over members by :func:`torch.func.vmap`; on a GPU the epoch is captured as
+a CUDA
   graph and replayed.
 - **vmap**: the same, not captured: something in the model waits for the host at every call.
 - **loop**: the members one after another, where the model's code cannot be vectorised.
 
-All give the same records, traces and choice of epoch. Which one it is, is decided before training, by :func:`sharpen.training.decision.
-decide`, from one forward and backward pass of two members.
+All give the same records, traces and choice of epoch. Which one it is, is decided before training, by
+:func:`sharpen.training.decision. decide`, from one forward and backward pass of two members.
 """
 
 from __future__ import annotations
@@ -26,14 +27,21 @@ from torch.overrides import TorchFunctionMode
 
 from sharpen.kernels.activation import Dropout
 from sharpen.kernels.dropout import layer_keys
-from sharpen.models.blueprint import Blueprint, arguments
+from sharpen.models.blueprint import Blueprint, arguments, check_scores, named_failures
+from sharpen.models.folding import Folding
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
 from sharpen.models.one_run import OneRun
+from sharpen.training.memory import CPU_ACTIVATION_BYTES, memory_left
 from sharpen.trial import Trial
 
 Weights = dict[str, Tensor]
+# Vectorised over members, an operation costs a CPU more to start than its cache can save: several members share that, as long as
+# what they make is not so large that memory has to be fetched for it page by page. Measured on two cores (docs/performance.md).
+_CPU_MEMBERS, _CPU_BYTES = 8, 2**25
+# Of the memory that is free, what results may take that are computed once: one part in so many.
+_FOLDED_SHARE = 8
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,12 @@ class Way(ABC):
     @property
     @abstractmethod
     def activation_bytes(self) -> int:
-        """The largest intermediate result of one member: what a CPU's cache should hold for all of them."""
+        """The largest intermediate result of one member."""
+
+    @property
+    @abstractmethod
+    def cpu_members(self) -> int:
+        """How many members a CPU trains best at once."""
 
     @abstractmethod
     def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
@@ -143,6 +156,10 @@ class Fused(Way):
     def activation_bytes(self) -> int:
         return self.inputs.num_nodes * self.network.hidden * self.inputs.dtype.itemsize
 
+    @property
+    def cpu_members(self) -> int:
+        return CPU_ACTIVATION_BYTES // self.activation_bytes
+
     def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
         device, dtype = self.inputs.device, self.inputs.dtype
         parameters = draw(self.network.initials, [trial.seed for trial in trials], device, dtype)
@@ -197,13 +214,29 @@ class Modular(Way):
         self.blueprint, self.draws = blueprint, True
         self.base = self._build(0)
         # What grows when it is first called, as PyG's layers of open width, grows now.
-        self.run(self.base, training=False)
+        with named_failures(blueprint):
+            scores = self.run(self.base, training=False)
+        check_scores(scores, blueprint.title, inputs.num_nodes, blueprint.num_classes)
         self._args, self._kwargs = arguments(self.base, inputs)
+        self._foldings = {training: self._folding() for training in (True, False)}
         self._kept = frozenset(self.base.state_dict())
 
     def _build(self, seed: int, **settings: Any) -> nn.Module:
         module = self.blueprint.build(seed, **settings)
         return module.to(self.inputs.device, self.inputs.dtype)
+
+    def _folding(self) -> Folding:
+        given = [value for value in (*self._args, *self._kwargs.values()) if isinstance(value, Tensor)]
+        return Folding(given, memory_left(self.inputs.device) // _FOLDED_SHARE)
+
+    @property
+    def folds(self) -> bool:
+        """Whether what no weight enters is computed once."""
+        return bool(self._foldings) and not any(folding.broken for folding in self._foldings.values())
+
+    def unfold(self) -> None:
+        """From now on everything is computed in every pass."""
+        self._foldings = {}
 
     def run(self, module: nn.Module, training: bool) -> Any:
         """What the module gives for the graph, called as it is."""
@@ -216,6 +249,10 @@ class Modular(Way):
         with _Sizes() as seen:
             self.run(self.base, training=True)
         return max(1, seen.largest) * self.inputs.dtype.itemsize
+
+    @property
+    def cpu_members(self) -> int:
+        return min(_CPU_MEMBERS, _CPU_BYTES // self.activation_bytes)
 
     @property
     def persistent(self) -> frozenset[str] | None:
@@ -268,7 +305,7 @@ class Modular(Way):
 
         def one(own: Weights, state: Weights, keys: Tensor) -> tuple[Tensor, Weights]:
             both = own | state
-            with OneRun(keys, moment.epoch, self.inputs, moment.first):
+            with OneRun(keys, moment.epoch, self.inputs, moment.first, self._foldings.get(training)):
                 out = functional_call(self.base, both, self._args, self._kwargs)
             # A buffer that was not written in place but replaced is found in the same dictionary.
             return out, {name: both[name] for name in state}

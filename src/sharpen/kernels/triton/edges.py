@@ -1,5 +1,5 @@
-"""Products and softmax on the edges of a graph, on the GPU: every row of the pattern by itself, so that no two programs write to one
-place, and the result is the same every time."""
+"""Products and softmax on the edges of a graph, on the GPU: every row of the pattern by itself, so that no two programs write to
+one place, and the result is the same every time."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def glass_figure(curves: Sequence[Curve], missing: str | None = None) -> Figure:
     rows = -(-len(bands) // columns)
     figure = new_figure(max(5.2, 2.9 * columns + 0.4), 2.3 * rows + 1.0)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    for index, (axes, band) in enumerate(zip(grid.ravel(), bands, strict=False)):
+    for axes, band in zip(grid.ravel(), bands, strict=False):
         own = colour(band.model)
         zero_line(axes)
         axes.axvline(0, color="#333333", linewidth=0.9)

@@ -45,7 +45,6 @@ def difference_chart(outcome: Outcome, contrast: str) -> dict[str, Any] | None:
     shown = [(cell, effect, d) for cell, effect in outcome.effects(contrast) if (d := effect.difference) is not None]
     if not shown:
         return None
-    models = list(dict.fromkeys(cell.model for cell, _, _ in shown))
     rows = []
     for cell, effect, d in shown:
         gain = Gain(d.difference, d.t_interval, tell_n=False)
