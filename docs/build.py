@@ -50,7 +50,7 @@ MENU: dict[str, list[str]] = {
         "reference/page",
         "reference/commands",
     ],
-    "Behind it": ["performance", "findings", "contributing", "changelog"],
+    "Behind it": ["performance", "reliability", "findings", "contributing", "changelog"],
 }
 # Pages of the reference: which modules each shows.
 REFERENCE = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
-from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
+from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
 from sharpen.graph import Graph
 from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
 from sharpen.training.memory import check_batching
@@ -185,8 +184,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         check_metric(self.metric)
         check_budget(self.budget)
         check_batching(self.batching)
-        if isinstance(self.seed, bool) or not isinstance(self.seed, Integral) or not 0 <= self.seed < 2**32:
-            raise InputError(f"seed is {self.seed!r}; give a whole number from 0 to {2**32 - 1}")
+        check_seed(self.seed)
         self._backbone()
         return candidates
 
