@@ -28,7 +28,8 @@ browser:
 	fi || echo "no Chromium could be installed: tests of pages in a browser are skipped"
 
 docs: $(READY)
-	$(BIN)/python docs/build.py site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "open site/index.html"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -37,8 +38,8 @@ lint: $(READY)
 
 # Benchmark graphs beside the clone say which cells lack data and which were only not run.
 results: $(READY)
-	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures \
-		--findings docs/findings.md
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md
 
 setup: $(READY)
 

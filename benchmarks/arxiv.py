@@ -15,9 +15,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
+from synthetic import generate
 
 from sharpen.bench.cells import time_cells
-from sharpen.large.generated import generate
 from sharpen.training.device import describe_device, resolve_device
 
 

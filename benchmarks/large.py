@@ -21,10 +21,10 @@ import time
 from pathlib import Path
 
 import torch
+from synthetic import SIZES, generate
 
 from sharpen import Trial
 from sharpen.batching import Batching
-from sharpen.large.generated import SIZES, generate
 from sharpen.large.parted import arrange
 from sharpen.training.batched import BatchedPopulation
 from sharpen.training.device import arithmetic, describe_device, resolve_device

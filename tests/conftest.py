@@ -1,10 +1,13 @@
 """Fixtures shared by all tests."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+
+from tests.browser import Browser, find_browser
 
 # Without a GPU the kernels run in Triton's interpreter, which must be chosen before they are imported.
 if not torch.cuda.is_available():
@@ -25,3 +28,13 @@ def kernel_device() -> torch.device:
     """Where fused kernels are tested: a GPU, or the CPU in Triton's interpreter."""
     pytest.importorskip("triton", reason="the fused kernels need Triton")
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium, or a skip that says how to have it."""
+    path = find_browser()
+    if path is None:
+        pytest.skip("no Chromium: apt-get install chromium, or name one in SHARPEN_BROWSER")
+    with Browser(path) as running:
+        yield running

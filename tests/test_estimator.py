@@ -23,11 +23,10 @@ from torch_geometric.nn.models import SGFormer
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
 from sharpen.files import FeatureEncoder, read_nodes_and_edges
-from sharpen.fitting import backbone
-from sharpen.fitting.backbone import PopulationBackbone
+from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.members import Job, Member
 from sharpen.graph import Graph
-from sharpen.training import memory
+from sharpen.training import memory, scores
 from tests.fitting.camps import two_camps
 
 SMALL = {"hidden": 8, "epochs": 15, "device": "cpu"}
@@ -126,12 +125,12 @@ def test_one_run_decides_without_an_ensemble() -> None:
 
 
 def test_if_the_one_run_diverges_the_folds_vote(monkeypatch: pytest.MonkeyPatch) -> None:
-    train = PopulationBackbone.train
+    train = Backbone.train
 
-    def diverging(self: PopulationBackbone, graph: Graph, jobs: list[Job]) -> list[Member]:
+    def diverging(self: Backbone, graph: Graph, jobs: list[Job]) -> list[Member]:
         return [dataclasses.replace(m, ok=m.test.size > 0) for m in train(self, graph, jobs)]
 
-    monkeypatch.setattr(PopulationBackbone, "train", diverging)
+    monkeypatch.setattr(Backbone, "train", diverging)
     one = NodeClassifier(model="gcn", lam=0.0, balance=0.0, ensemble=False, **SMALL).fit(two_camps())
     assert len(one._fitted.jury.voters[0].weights) == one.report_["chosen"][0]["members"] > 1
     assert any("the one run on all labels diverged" in note for note in one.report_["notes"])
@@ -218,17 +217,17 @@ def test_whether_the_graph_was_cut_is_saved(tmp_path: Path, monkeypatch: pytest.
     classifier.save(tmp_path / "m.safetensors")
     monkeypatch.undo()
     again, layerwise = NodeClassifier.load(tmp_path / "m.safetensors"), []
-    original = backbone.layerwise_logits
-    monkeypatch.setattr(backbone, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
+    original = scores.layerwise_logits
+    monkeypatch.setattr(scores, "layerwise_logits", lambda *a: layerwise.append(1) or original(*a))
     assert np.array_equal(again.predict_proba(two_camps()), before)
     assert layerwise
 
 
 def test_a_module_is_saved_without_its_code(tmp_path: Path) -> None:
     classifier = NodeClassifier(make_sgformer, lam=0.25, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
-    assert classifier.report_["chosen"][0]["model"] == "model"
+    assert classifier.report_["chosen"][0]["model"].endswith(":make_sgformer")
     classifier.save(tmp_path / "m.safetensors")
-    with pytest.raises(InputError, match="give it again: load"):
+    with pytest.raises(InputError, match="name it again: load"):
         NodeClassifier.load(tmp_path / "m.safetensors")
     again = NodeClassifier.load(tmp_path / "m.safetensors", model=make_sgformer)
     assert np.array_equal(again.predict_proba(two_camps()), classifier.predict_proba(two_camps()))

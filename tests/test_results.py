@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import findings as script
+
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "results" / "store"
 
 
 @pytest.mark.skipif(not STORE.is_dir(), reason="there are no records under results/store yet")
-def test_pages_and_findings_are_up_to_date(data_root, tmp_path: Path):
+def test_pages_and_findings_are_up_to_date(data_root):
     """Without the data folder a cell could not say whether it lacks data or was only not run."""
-    from sharpen.cli.study_report import write_findings
     from sharpen.report.builder import Reader, unavailable
-    from sharpen.report.study import sheet_markdown
+    from sharpen.report.text import report_markdown
     from sharpen.store import Store
     from sharpen.studies import list_studies
 
@@ -22,15 +23,11 @@ def test_pages_and_findings_are_up_to_date(data_root, tmp_path: Path):
     pages = {}
     for study in studies:
         for protocol in reader.protocols(study):
-            sheet = reader.sheet(study, protocol)
-            pages[f"{sheet.name}.md"] = sheet_markdown(sheet, "figures")
+            report = reader.report(study, protocol)
+            pages[f"{report.name}.md"] = report_markdown(report, "figures")
     kept = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "results").glob("*-*.md")}
     assert kept.keys() == pages.keys(), "make results"
     for name, page in pages.items():
         assert kept[name] == page, f"results/{name} is not what the records say; make results"
     findings = ROOT / "docs" / "findings.md"
-    (tmp_path / "findings.md").write_text(findings.read_text(encoding="utf-8"), encoding="utf-8")
-    write_findings(tmp_path / "findings.md", reader)
-    assert (tmp_path / "findings.md").read_text(encoding="utf-8") == findings.read_text(encoding="utf-8"), (
-        "make results"
-    )
+    assert script.filled(findings, reader) == findings.read_text(encoding="utf-8"), "make results"

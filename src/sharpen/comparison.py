@@ -189,10 +189,10 @@ def compare(
     chosen_by_validation = isinstance(lam, str)
     lams = _checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled)
     if seeds is not None and seeds < 1:
-        raise InputError(f"seeds is {seeds}; give a number of at least 1")
+        raise InputError(f"seeds is {seeds}; give a number of at least 1", field="seeds")
     dataset, wanted = _dataset(data, splits, folder)
     pairs, notes = plan_pairs(dataset, wanted, seeds)
-    notes += _caution(pairs)
+    notes += few_pairs(pairs)
     blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, resolve(plain, dataset))
     variants = [plain, *(replace(sharp, lam=value) for value in lams)]
     trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
@@ -301,7 +301,9 @@ def _dataset(
     if splits == "paper":
         return dataset, None
     if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
-        raise InputError(f"splits is {splits!r}; give a number of at least 1, or paper for the paper's own splits")
+        raise InputError(
+            f"splits is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
+        )
     return dataset, splits
 
 
@@ -309,18 +311,20 @@ def _checked_lams(given: float | str | Sequence[float], zero_is_plain: bool) -> 
     """Each λ once, in the order given; 0 is left out where that is the baseline itself."""
     if isinstance(given, str):
         if given != "auto":
-            raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'")
+            raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam")
         return AUTO_LAMS
     try:
         lams = [float(value) for value in (given if isinstance(given, Sequence) else [given])]
     except (TypeError, ValueError):
-        raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'") from None
+        raise InputError(
+            f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam"
+        ) from None
     for lam in lams:
         if not math.isfinite(lam):
-            raise InputError(f"lam is {lam}, which is not finite; give a number such as 0.25")
+            raise InputError(f"lam is {lam}, which is not finite; give a number such as 0.25", field="lam")
     lams = [lam for lam in lams if lam != 0 or not zero_is_plain]
     if not lams:
-        raise InputError("lam is 0, which is the baseline itself; give another λ, such as 0.25, or auto")
+        raise InputError("lam is 0, which is the baseline itself; give another λ, such as 0.25, or auto", field="lam")
     return tuple(dict.fromkeys(lams))
 
 
@@ -354,7 +358,7 @@ def plan_pairs(dataset: Dataset, wanted: int | None, seeds: int | None) -> tuple
     return [(name, each * i + j) for i, name in enumerate(names) for j in range(each)], notes
 
 
-def _caution(pairs: Sequence[tuple[str, int]]) -> list[str]:
+def few_pairs(pairs: Sequence[tuple[str, int]]) -> list[str]:
     """What to say beside an interval that rests on very few pairs."""
     splits = {split for split, _ in pairs}
     count = len(splits) if len(splits) > 1 else len(pairs)  # pairs on one of several splits are averaged

@@ -1,4 +1,6 @@
-"""The one exception for mistakes that a user can fix, and words for its messages."""
+"""The one exception for mistakes a user can fix, and words for its messages."""
+
+from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
@@ -10,10 +12,29 @@ class InputError(ValueError):
     The message says what was wrong, where, and what to do about it. The command line prints it without a traceback and
     ends with exit code 2.
 
+    Args:
+        message: One sentence. Where it begins with the name of a parameter, that is the ``field``.
+        field: The parameter that is wrong; the command line calls it by its option.
+
     >>> raise InputError("lam is nan; give a finite number such as 0.25")
     Traceback (most recent call last):
     sharpen.errors.InputError: lam is nan; give a finite number such as 0.25
     """
+
+    def __init__(self, message: str = "", field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
+
+    def as_option(self) -> InputError:
+        """The same error in the words of the command line.
+
+        >>> print(InputError("lam is 0; give another", field="lam").as_option())
+        --lam is 0; give another
+        """
+        text, name = str(self), self.field
+        if name is None or not text.startswith(name):
+            return self
+        return InputError(f"--{name.replace('_', '-')}{text[len(name) :]}")
 
 
 def did_you_mean(word: object, allowed: Iterable[str]) -> str:

@@ -176,7 +176,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
         >>> NodeClassifier(model="gnc").check_parameters()
         Traceback (most recent call last):
-        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, ...
+        sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose auto, or one of mlp, ...
         >>> len(NodeClassifier(model="gcn", lam=0.25, balance=0).check_parameters())
         2
         """

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from sharpen.analysis.outcome import NO_DATA, Outcome, costs, outcome
+from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
+from sharpen.analysis.provenance import costs
 from sharpen.analysis.ranking import rankings
 from sharpen.analysis.runs import Side
 from sharpen.paper import published

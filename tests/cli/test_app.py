@@ -41,10 +41,10 @@ def test_an_interrupt_is_exit_code_130_and_leaves_nothing(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sharpen.training.train", interrupted)
+    monkeypatch.setattr("sharpen.comparison.train", interrupted)
     for out in (tmp_path, tmp_path / "new" / "folder"):
         assert call(monkeypatch, "compare", "--out", str(out)) == 130
-        assert f"Interrupted: nothing was written to {out}." in capsys.readouterr().err
+        assert "Interrupted: finished runs are kept" in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from sharpen.errors import InputError
-from sharpen.training import memory, trials
+from sharpen.training import in_batches, memory
 from tests.cli.test_compare import run as compare
 from tests.cli.test_fit import COLUMNS, SMALL, run, write_club
 
@@ -22,7 +22,7 @@ def test_compare_in_clusters_says_so_and_records_it(tmp_path):
 
 def test_an_interrupted_compare_goes_on(tmp_path, monkeypatch):
     whole = compare(tmp_path / "whole", "digits", "--splits", "2", "--batching", "clusters-16-4", "--json")
-    original, calls = trials.BatchedPopulation.epoch, []
+    original, calls = in_batches.BatchedPopulation.epoch, []
 
     def epoch(self):
         calls.append(int(self.epoch_number))
@@ -30,7 +30,7 @@ def test_an_interrupted_compare_goes_on(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         original(self)
 
-    monkeypatch.setattr(trials.BatchedPopulation, "epoch", epoch)
+    monkeypatch.setattr(in_batches.BatchedPopulation, "epoch", epoch)
     command = ("digits", "--splits", "2", "--batching", "clusters-16-4", "--json")
     stopped = compare(tmp_path / "stopped", *command)
     assert stopped.exit_code == 130
@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_cut_and_a_line_says_so(tmp_path, monkeypatch):
 
 
 def test_what_was_cut_goes_on_cut_when_there_is_more_memory(tmp_path, monkeypatch):
-    original, epochs = trials.BatchedPopulation.epoch, []
+    original, epochs = in_batches.BatchedPopulation.epoch, []
 
     def epoch(self):
         epochs.append(int(self.epoch_number))
@@ -61,7 +61,7 @@ def test_what_was_cut_goes_on_cut_when_there_is_more_memory(tmp_path, monkeypatc
             raise KeyboardInterrupt
         original(self)
 
-    monkeypatch.setattr(trials.BatchedPopulation, "epoch", epoch)
+    monkeypatch.setattr(in_batches.BatchedPopulation, "epoch", epoch)
     with monkeypatch.context() as patch:
         patch.setattr(memory, "memory_left", lambda device: 10**5)
         assert compare(tmp_path, "digits", "--splits", "1", "--seeds", "2").exit_code == 130

@@ -12,8 +12,9 @@ from typer.testing import CliRunner, Result
 
 import sharpen
 from sharpen.cli.app import app
-from sharpen.cli.compare import AUTO_LAMS, caution, parse_lams, plan_pairs
+from sharpen.cli.compare import parse_lams
 from sharpen.cli.outputs import write_together
+from sharpen.comparison import AUTO_LAMS, few_pairs, plan_pairs
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
@@ -179,10 +180,10 @@ def test_few_pairs_are_called_few() -> None:
     for count in (2, 3, 4, 5):  # the smallest p there is: all gains of one sign
         least = stats.wilcoxon(np.arange(1, count + 1), method="exact").pvalue
         for pairs in ([(f"s{i}", i) for i in range(count)], [("s", i) for i in range(count)]):
-            assert f"With {count} pairs" in caution(pairs)[0]
-            assert f"cannot go below p = {least:g}." in caution(pairs)[0]
-    assert caution([("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4)])[0].startswith("With 2 pairs")
-    assert caution([("s", i) for i in range(6)]) == caution([("s", 0)]) == []
+            assert f"With {count} pairs" in few_pairs(pairs)[0]
+            assert f"cannot go below p = {least:g}." in few_pairs(pairs)[0]
+    assert few_pairs([("a", 0), ("a", 1), ("b", 2), ("b", 3), ("b", 4)])[0].startswith("With 2 pairs")
+    assert few_pairs([("s", i) for i in range(6)]) == few_pairs([("s", 0)]) == []
 
 
 def test_splits_that_are_there_take_the_seeds_asked_for() -> None:
@@ -210,7 +211,7 @@ def test_the_papers_split_of_cora(tmp_path: Path, data_root: Path) -> None:
         (("--model", "gnc"), "did you mean 'gcn'"),
         (("--lam", "strong"), "--lam has 'strong', which is not a number"),
         (("--lam", "0.1,"), "--lam has '', which is not a number"),
-        (("--lam", "nan"), "--lam has 'nan', which is not finite"),
+        (("--lam", "nan"), "--lam is nan, which is not finite"),
         (("--lam", "0"), "--lam is 0, which is the baseline itself"),
         (("--splits", "0"), "--splits is '0'; give a number of at least 1"),
         (("--splits", "few"), "--splits is 'few'"),
@@ -247,5 +248,5 @@ def test_an_output_folder_that_cannot_be_is_named_before_training(tmp_path: Path
 
 
 def test_lams_keep_their_order_and_their_sign() -> None:
-    assert parse_lams(" 0.5, -0.25,0.5") == (0.5, -0.25)
-    assert parse_lams("0,0.5", zero_is_plain=False) == (0, 0.5)
+    assert parse_lams(" 0.5, -0.25,0.5") == [0.5, -0.25, 0.5]  # each is compared once
+    assert parse_lams("0,0.5") == [0, 0.5]

@@ -1,4 +1,4 @@
-"""``sharpen recipe`` on small stand-ins: by one process and by two."""
+"""``sharpen recipe`` on a small synthetic graph: by one process and by two."""
 
 import json
 import os
@@ -13,8 +13,9 @@ from sharpen.errors import InputError
 from sharpen.large.recipes import RECIPES, stored_dataset
 from tests.cli.test_fit import run
 from tests.datasets.test_readers import ARXIV, ogb_package, write_arxiv  # noqa: F401  # a fixture
+from tests.scripts import synthetic
 
-SMALL = ("--scale", "0.002", "--epochs", "1", "--model", "gcn", "--lam", "0.25", "--device", "cpu", "--json")
+SMALL = ("--epochs", "1", "--model", "gcn", "--lam", "0.25", "--device", "cpu", "--json")
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -29,6 +30,7 @@ def test_it_lists_them():
 
 
 def test_a_recipe_runs_alone_and_under_torchrun_alike(tmp_path):
+    synthetic.generate("ogbn-arxiv", tmp_path / "graph", 0.002)
     alone = run(
         "recipe", "run", "ogbn-arxiv-clusters", "--generated", tmp_path / "graph", *SMALL, "--out", tmp_path / "one"
     )
@@ -41,7 +43,7 @@ def test_a_recipe_runs_alone_and_under_torchrun_alike(tmp_path):
     root = Path(__file__).parents[2]
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "sharpen"]
     both = subprocess.run(
-        [*start, "recipe", "run", "ogbn-arxiv-clusters", "--generated", str(tmp_path / "graph"), *SMALL,
+        [*start, "recipe", "run", "ogbn-arxiv-clusters", "--stored", str(tmp_path / "graph"), *SMALL,
          "--out", str(tmp_path / "two")],
         env=os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300, check=False,
     )  # fmt: skip
@@ -86,5 +88,7 @@ def test_the_help_says_which_recipes_go_on():
 def test_mistakes_are_named(tmp_path):
     with pytest.raises(InputError, match="no recipe 'ogbn-mag'"):
         run("recipe", "run", "ogbn-mag")
-    with pytest.raises(InputError, match="--generated"):
+    with pytest.raises(InputError, match="--stored FOLDER"):
         run("recipe", "run", "ogbn-arxiv", "--scale", "0.5")
+    with pytest.raises(InputError, match=r"python benchmarks/synthetic\.py ogbn-arxiv"):
+        run("recipe", "run", "ogbn-arxiv", "--stored", tmp_path / "none")

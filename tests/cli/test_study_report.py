@@ -138,3 +138,8 @@ def test_the_list_counts_only_what_a_protocol_has():
     found = {each["name"]: each["trials"] for each in json.loads(sharpen("list", "--json"))}
     assert found["labeled-term"]["ablation"] == 3 * 3 * 2 * 5
     assert set(found["main"]) == {"paper", "paired"}
+
+
+def test_the_option_that_became_a_script_says_where_it_went(store, tmp_path):
+    with pytest.raises(InputError, match=r"python results/findings\.py FILE --store STORE"):
+        sharpen("report", "--store", str(store), "--findings", str(tmp_path / "findings.md"))

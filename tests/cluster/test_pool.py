@@ -1,6 +1,7 @@
 """What a pool asks of Ray for a population, on clusters that this machine is not; and how the view looks."""
 
 import io
+import os
 import sys
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
@@ -9,8 +10,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from sharpen.cluster import task
+from sharpen.cluster import connection, task
 from sharpen.cluster import view as view_module
+from sharpen.cluster.connection import connected
 from sharpen.cluster.parcel import pack
 from sharpen.cluster.pool import Pool
 from sharpen.cluster.task import Report
@@ -70,7 +72,7 @@ def test_gpus_are_used_where_there_are_some_one_for_each_population(cluster):
     assert pool.name == "Ray: 2 GPUs of 2 machines"
     pool.start(path(4), [Trial(model="gcn", hidden=8, layers=2, epochs=1)])
     asked = cluster.asked[-1]
-    assert (asked["num_gpus"], asked["num_cpus"], asked["max_retries"]) == (1, 1, 3)
+    assert (asked["num_gpus"], asked["num_cpus"], asked["max_retries"]) == (1, 1, 0)
     assert "memory" not in asked
     assert pool.room == 1
 
@@ -111,16 +113,49 @@ def test_what_one_population_can_have_is_known_before_it_is_cut(cluster, nodes, 
     assert Pool().warm_up() == expected
 
 
-def test_a_population_that_costs_too_many_workers_is_given_up(monkeypatch):
-    """Ray tries one whose worker it killed for memory again and again, whatever number of tries it was given."""
-    attempts = SimpleNamespace(get_current_task_attempt_number=lambda: task.RETRIES + 1)
-    worker = SimpleNamespace(global_worker=SimpleNamespace(core_worker=attempts))
-    context = SimpleNamespace(get_node_id=lambda: "3fa2")
-    ray = SimpleNamespace(get_runtime_context=lambda: context, _private=SimpleNamespace(worker=worker))
+class WorkerCrashedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("crashes", [0, 1, 3, 4])
+def test_a_lost_worker_is_replaced_and_a_population_that_costs_too_many_is_given_up(cluster, crashes):
+    """How many were lost is counted here: Ray would try one whose worker it killed for memory again without end."""
+    cluster.nodes, ray = [node(2)], sys.modules["ray"]
+    lost = dict.fromkeys(("NodeDiedError", "OutOfMemoryError", "ObjectLostError"), WorkerCrashedError)
+    ray.exceptions = SimpleNamespace(RayTaskError=RuntimeError, WorkerCrashedError=WorkerCrashedError, **lost)
+    pool, left = Pool("cpu"), [crashes]
+
+    def get(reference):
+        if left[0]:
+            left[0] -= 1
+            raise WorkerCrashedError
+        return ["a record"], "3fa2"
+
+    ray.get, ray.wait = get, lambda references, **_: (references[:1], references[1:])
+    pool._board = SimpleNamespace(end=SimpleNamespace(remote=lambda number: None))
+    number, found = pool.start(path(4), [Trial(model="gcn", hidden=8, layers=2, epochs=1)]), {}
+    assert pool.finish(lambda number, result: found.update({number: result})) == number
+    if crashes < 4:
+        assert (found[number].outcome, found[number].attempts) == (["a record"], crashes + 1)
+    else:
+        said = "4 workers were lost over it (WorkerCrashedError); is there enough memory?"
+        assert (str(found[number].outcome), found[number].attempts) == (said, 4)
+    assert pool.room == 2
+
+
+def test_a_ray_that_was_imported_before_is_not_started_for_others_to_reach(monkeypatch):
+    """Ray reads on import whether it keeps to itself."""
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+    ray = ModuleType("ray")
+    ray.is_initialized, ray.init = lambda: False, lambda **_: pytest.fail("started")
     monkeypatch.setitem(sys.modules, "ray", ray)
-    monkeypatch.setattr(task, "train", lambda *args, **options: pytest.fail("trained once more"))
-    found, node, tries = task.train_population(None, [Trial(epochs=2)], {}, (), 0, None, task.source())
-    assert (str(found), node, tries) == ("4 workers were lost over it; is there enough memory?", "3fa2", 4)
+    monkeypatch.setattr(connection, "_imported", [])
+    with (
+        pytest.raises(InputError, match="set RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 before ray is imported"),
+        connected("ray"),
+    ):
+        pass
 
 
 def test_a_worker_makes_of_a_parcel_what_it_made_of_it_last_time():

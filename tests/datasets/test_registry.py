@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,7 +73,7 @@ def test_nothing_is_found_in_an_empty_folder(tmp_path):
 def test_missing_file_is_downloaded_into_the_cache(server, cache, tmp_path, monkeypatch, data_root):
     content = (data_root / "heterophilous/filtered/chameleon_filtered.npz").read_bytes()
     server.content["/data/chameleon_filtered.npz"] = content
-    monkeypatch.setattr(heterophilous, "URL", f"{server.url}/data")
+    monkeypatch.setattr(heterophilous, "_URL", f"{server.url}/data")
     root = tmp_path / "given"
     root.mkdir()
     dataset = load_dataset("chameleon", root)
@@ -84,7 +86,7 @@ def test_missing_file_is_downloaded_into_the_cache(server, cache, tmp_path, monk
 
 
 def test_no_network(tmp_path, monkeypatch):
-    monkeypatch.setattr(heterophilous, "URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(heterophilous, "_URL", "http://127.0.0.1:9")
     with pytest.raises(
         InputError, match=r"127\.0\.0\.1:9/roman_empire\.npz could not .* put it at .*roman_empire\.npz"
     ):
@@ -99,3 +101,9 @@ def test_digits_need_no_file():
     assert graph.adjacency.nnz == 2 * info.edges + info.nodes
     assert isinstance(find_dataset("digits"), Path)
     assert graph.x.layout == torch.strided
+
+
+def test_the_catalog_needs_no_torch() -> None:
+    code = "import sys, sharpen.datasets.catalog, sharpen.studies; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

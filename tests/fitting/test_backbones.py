@@ -1,4 +1,4 @@
-"""Both backbones: what predicts is what was trained, and nothing else in the process is disturbed."""
+"""The backbone, with any model: what predicts is what was trained, and nothing else in the process is disturbed."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,13 +13,15 @@ from torch_geometric.nn.models import Polynormer, SGFormer
 
 from sharpen.cluster.pool import Trainer
 from sharpen.errors import InputError
-from sharpen.fitting.backbone import UNSPREAD, PopulationBackbone
+from sharpen.fitting.backbone import UNSPREAD, Backbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
 from sharpen.fitting.members import Job, Listener
-from sharpen.fitting.modules import ModuleBackbone
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
+from sharpen.models.blueprint import Blueprint
+from sharpen.models.custom import register
+from sharpen.models.inputs import Inputs
 from sharpen.training import memory, train
 from sharpen.trial import Record, Trial
 
@@ -27,6 +29,11 @@ SETTINGS = {
     "layers": 2, "hidden": 8, "dropout": 0.3, "norm": "none", "residual": False, "input_linear": False,
     "lr": 0.02, "weight_decay": 0.0, "epochs": 15, "q": 2.0,
 }  # fmt: skip
+
+
+def with_module(model: object, settings: dict[str, Any] = SETTINGS, balanced: bool = False) -> Backbone:
+    """The backbone of one model of somebody's own, which candidates call ``model``."""
+    return Backbone(settings, "cpu", balanced, names={"model": register(model)})
 
 
 def jobs(graph: Graph, *candidates: Candidate) -> list[Job]:
@@ -51,7 +58,7 @@ def sgformer(features: int, classes: int) -> nn.Module:
 @pytest.mark.parametrize("norm", ["none", "batch"])
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 def test_saved_weights_predict_what_the_members_predicted(camps: Graph, model: str, norm: str) -> None:
-    backbone = PopulationBackbone(SETTINGS | {"norm": norm}, "cpu")
+    backbone = Backbone(SETTINGS | {"norm": norm}, "cpu")
     members = backbone.train(camps, jobs(camps, Candidate(model), Candidate(model, 0.5, 0.5)))
     logits = list(backbone.logits(camps, model, 2, [member.weights for member in members]))
     assert len(logits) == len(members) == 8
@@ -71,7 +78,7 @@ def test_a_graph_is_cut_by_what_those_who_train_have_free_and_not_by_what_is_fre
         return train(graph, trials, **options)
 
     said: list[str] = []
-    backbone = PopulationBackbone(SETTINGS, "cpu", tell=said.append, trainer=Trainer(train_elsewhere, memory_left=1000))
+    backbone = Backbone(SETTINGS, "cpu", tell=said.append, trainer=Trainer(train_elsewhere, memory_left=1000))
     members = backbone.train(camps, jobs(camps, Candidate("gcn")))
     assert len({trial.batching for trial in trained}) == 1
     assert str(trained[0].batching).startswith("clusters-")
@@ -86,7 +93,7 @@ def test_a_graph_is_cut_by_what_those_who_train_have_free_and_not_by_what_is_fre
 def test_labels_are_not_spread_over_a_graph_in_batches(camps: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Spreading, "similar", property(lambda self: pytest.fail("work on the whole graph")))
     said: list[str] = []
-    backbone = PopulationBackbone(SETTINGS, "cpu", batching="clusters-4-2", tell=said.append)
+    backbone = Backbone(SETTINGS, "cpu", batching="clusters-4-2", tell=said.append)
     members = backbone.train(camps, jobs(camps, Candidate("gcn"), Candidate("mlp")))
     assert [member.candidate.spread for member in members] == [False] * 4
     assert said == backbone.notes == ["training in batches, clusters-4-2", UNSPREAD]
@@ -100,7 +107,7 @@ def test_whether_a_graph_is_cut_is_decided_once(camps: Graph, monkeypatch: pytes
         trained.extend(trials)
         return train(graph, trials, **options)
 
-    backbone = PopulationBackbone(SETTINGS, "cpu", trainer=Trainer(train_here, memory_left=None))
+    backbone = Backbone(SETTINGS, "cpu", trainer=Trainer(train_here, memory_left=None))
     for left in (1000, 10**12):
         monkeypatch.setattr(memory, "memory_left", lambda device, left=left: left)
         members = backbone.train(camps, jobs(camps, Candidate("gcn")))
@@ -109,7 +116,7 @@ def test_whether_a_graph_is_cut_is_decided_once(camps: Graph, monkeypatch: pytes
     assert len(backbone.notes) == 2
     # Predictions are the same to rounding, whether the graph is cut for them or not.
     one, other = (
-        next(PopulationBackbone(SETTINGS, "cpu", cuts=cuts).logits(camps, "gcn", 2, [members[0].weights]))
+        next(Backbone(SETTINGS, "cpu", cuts=cuts).logits(camps, "gcn", 2, [members[0].weights]))
         for cuts in ({}, backbone.cuts)
     )
     assert one == pytest.approx(other, abs=1e-5)
@@ -117,7 +124,7 @@ def test_whether_a_graph_is_cut_is_decided_once(camps: Graph, monkeypatch: pytes
 
 @pytest.mark.parametrize("factory", [polynormer, polynormer_global, sgformer])
 def test_pygs_graph_transformers_are_backbones(camps: Graph, factory: Callable[[int, int], nn.Module]) -> None:
-    backbone = ModuleBackbone(factory, SETTINGS, "cpu")
+    backbone = with_module(factory)
     state = torch.get_rng_state()
     first, second = backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[::2]
     assert torch.get_rng_state().equal(state)
@@ -129,8 +136,9 @@ def test_pygs_graph_transformers_are_backbones(camps: Graph, factory: Callable[[
 def test_a_module_is_copied_and_each_member_has_first_weights_of_its_own(camps: Graph) -> None:
     module = GCN(camps.num_features, 8, 2, 2)
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    backbone = ModuleBackbone(module, SETTINGS, "cpu")
-    starts = [backbone.build(camps.num_features, 2, seed).state_dict() for seed in (0, 1, 0)]
+    backbone = with_module(module)
+    blueprint = Blueprint(register(module), camps.num_features, 2, {})
+    starts = [blueprint.build(seed).state_dict() for seed in (0, 1, 0)]
     backbone.train(camps, jobs(camps, Candidate("model")))
     assert all(value.equal(before[name]) for name, value in module.state_dict().items())
     weight = next(name for name in before if name.endswith("weight"))
@@ -139,34 +147,34 @@ def test_a_module_is_copied_and_each_member_has_first_weights_of_its_own(camps: 
 
 
 def test_the_same_seed_gives_the_same_member(camps: Graph) -> None:
-    backbone = ModuleBackbone(sgformer, SETTINGS, "cpu")
+    backbone = with_module(sgformer)
     one, two = (backbone.train(camps, jobs(camps, Candidate("model", 0.25)))[0] for _ in range(2))
     assert np.array_equal(one.opinions, two.opinions)
 
 
 def test_sharpening_reaches_a_module(camps: Graph) -> None:
-    backbone = ModuleBackbone(sgformer, SETTINGS | {"epochs": 40, "dropout": 0.0}, "cpu")
+    backbone = with_module(sgformer, SETTINGS | {"epochs": 40, "dropout": 0.0})
     plain, sharp = (backbone.train(camps, jobs(camps, Candidate("model", lam))[:1])[0] for lam in (0.0, 2.0))
     assert not np.array_equal(plain.opinions, sharp.opinions)
 
 
 def test_a_module_of_the_wrong_width_is_named(camps: Graph) -> None:
-    backbone = ModuleBackbone(lambda features, classes: GCN(features, 8, 2, 5), SETTINGS, "cpu")
-    with pytest.raises(InputError, match=r"model gives \(40, 5\) where \[40, 2\] is needed"):
+    backbone = with_module(lambda features, classes: GCN(features, 8, 2, 5))
+    with pytest.raises(InputError, match=r"lambda gives \[40, 5\] where \[40, 2\] is needed"):
         backbone.train(camps, jobs(camps, Candidate("model")))
-    with pytest.raises(InputError, match="model made a str"):
-        ModuleBackbone(lambda features, classes: "gcn", SETTINGS, "cpu").train(camps, jobs(camps, Candidate("model")))
+    with pytest.raises(InputError, match="lambda made a str"):
+        with_module(lambda features, classes: "gcn").train(camps, jobs(camps, Candidate("model")))
 
 
 def test_a_module_that_diverges_is_marked(camps: Graph) -> None:
-    backbone = ModuleBackbone(sgformer, SETTINGS | {"lr": 1e30}, "cpu")
+    backbone = with_module(sgformer, SETTINGS | {"lr": 1e30})
     assert not backbone.train(camps, jobs(camps, Candidate("model")))[0].ok
 
 
 def test_weights_of_another_module_are_refused(camps: Graph) -> None:
-    member = ModuleBackbone(sgformer, SETTINGS, "cpu").train(camps, jobs(camps, Candidate("model"))[:1])[0]
+    member = with_module(sgformer).train(camps, jobs(camps, Candidate("model"))[:1])[0]
     with pytest.raises(InputError, match="does not fit the saved weights"):
-        list(ModuleBackbone(polynormer, SETTINGS, "cpu").logits(camps, "model", 2, [member.weights]))
+        list(with_module(polynormer).logits(camps, "model", 2, [member.weights]))
 
 
 @pytest.mark.parametrize("kind", ["population", "module"])
@@ -177,9 +185,9 @@ def test_balanced_classes_weigh_the_same_in_training(camps: Graph, kind: str) ->
     def rare(balanced: bool) -> int:
         settings = SETTINGS | {"epochs": 20}
         backbone = (
-            PopulationBackbone(settings, "cpu", balanced)
+            Backbone(settings, "cpu", balanced)
             if kind == "population"
-            else ModuleBackbone(lambda features, classes: GCN(features, 8, 2, classes), settings, "cpu", balanced)
+            else with_module(lambda features, classes: GCN(features, 8, 2, classes), settings, balanced)
         )
         member = backbone.train(uneven, jobs(uneven, Candidate("gcn" if kind == "population" else "model"))[:1])[0]
         logits = next(iter(backbone.logits(uneven, member.candidate.model, 2, [member.weights])))
@@ -191,12 +199,13 @@ def test_balanced_classes_weigh_the_same_in_training(camps: Graph, kind: str) ->
 def test_a_module_that_takes_edge_weights_gets_them(camps: Graph) -> None:
     weight = torch.rand(camps.num_edges, generator=torch.Generator().manual_seed(0)) + 0.1
     weighted = dataclasses.replace(camps, edge_weight=weight)
-    backbone = ModuleBackbone(lambda features, classes: GCN(features, 8, 2, classes), SETTINGS, "cpu")
+    backbone = with_module(lambda features, classes: GCN(features, 8, 2, classes))
     member = backbone.train(weighted, jobs(camps, Candidate("model"))[:1])[0]
     with_weights = next(iter(backbone.logits(weighted, "model", 2, [member.weights])))
-    module = backbone.build(camps.num_features, 2, seed=0).eval()
+    module = GCN(camps.num_features, 8, 2, 2).eval()
     module.load_state_dict({name: torch.from_numpy(value) for name, value in member.weights.items()})
     with torch.no_grad():
-        expected = module(camps.x, camps.edge_index, edge_weight=weighted.edge_weight.float())
+        inputs = Inputs(weighted, torch.device("cpu"), torch.float32)  # both directions of every edge
+        expected = module(camps.x, inputs.edge_index, edge_weight=inputs.edge_weight)
     assert with_weights == pytest.approx(expected.numpy(), abs=1e-6)
     assert not np.allclose(with_weights, next(iter(backbone.logits(camps, "model", 2, [member.weights]))))

@@ -10,7 +10,7 @@ from sharpen import NodeClassifier
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import draw_round
-from sharpen.fitting.isolated import judge_lonely, without_edges
+from sharpen.fitting.isolated import judge_isolated, without_edges
 from sharpen.fitting.members import Member
 from sharpen.graph import Graph
 
@@ -48,7 +48,7 @@ def test_the_temperature_is_that_of_held_out_labels_without_edges() -> None:
         for k, fold in enumerate(draw_round(y, 0))
     ]
     evidence = Evidence(members, y)
-    lonely = judge_lonely(evidence, [gcn], graph, FeaturesOnly(scores))  # type: ignore[arg-type]
+    lonely = judge_isolated(evidence, [gcn], graph, FeaturesOnly(scores))  # type: ignore[arg-type]
     assert lonely is not None
     count = evidence.weights(gcn)[0]
     p = np.zeros((30, 3))
@@ -77,7 +77,7 @@ def _with_lonely(lonely: int = 12, seed: int = 0) -> Graph:
     return Graph(x=x, edge_index=camps.edge_index, y=y, class_names=camps.class_names)
 
 
-def test_lonely_nodes_get_a_modest_probability_and_a_note() -> None:
+def test_isolated_nodes_get_a_modest_probability_and_a_note() -> None:
     graph = _with_lonely()
     fitted = NodeClassifier(**QUICK).fit(graph)
     p = fitted.predict_proba(graph).max(1)
@@ -113,7 +113,7 @@ def test_a_saved_model_is_as_modest(tmp_path) -> None:  # type: ignore[no-untype
     )
 
 
-def test_without_lonely_nodes_or_without_edges_nothing_is_said() -> None:
+def test_without_isolated_nodes_or_without_edges_nothing_is_said() -> None:
     plain = NodeClassifier(**QUICK).fit(two_camps())
     assert plain.report_["lonely"]["unlabeled"] == 0
     assert not any("no edge" in note for note in plain.report_["notes"])

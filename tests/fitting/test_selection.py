@@ -239,7 +239,7 @@ def test_auto_tries_every_model_and_the_essential_first() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"model": "gnc"}, "model is 'gnc'; did you mean 'gcn'. choose auto, mlp, gcn"),
+        ({"model": "gnc"}, "model is 'gnc'; did you mean 'gcn'. Choose auto, or one of mlp, gcn"),
         ({"model": []}, "empty list"),
         ({"lam": "much"}, "lam is 'much'"),
         ({"lam": float("nan")}, "finite"),

@@ -14,16 +14,8 @@ from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from sharpen.errors import InputError
-from sharpen.graph.splits import (
-    Split,
-    class_balanced,
-    draw_split,
-    from_masks,
-    load_split,
-    random_ratio,
-    save_split,
-    stratified_ratio,
-)
+from sharpen.graph.split_files import load_split, save_split
+from sharpen.graph.splits import Split, class_balanced, draw_split, from_masks, random_ratio, stratified_ratio
 
 examples = settings(max_examples=50, deadline=None)  # a busy machine is no failure
 labels = st.lists(st.integers(-1, 4), min_size=8, max_size=80).filter(lambda y: max(y) >= 0)

@@ -130,7 +130,7 @@ def test_an_epoch_meets_every_node_once_and_in_another_order_each_time():
 def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeypatch):
     """With all neighbours a batch is exact on any graph, so that the estimate is without bias there too."""
     if not COMPILED:
-        monkeypatch.setattr(batches_module, "neighbor_loader", EveryNeighbor)
+        monkeypatch.setattr(batches_module, "_neighbor_loader", EveryNeighbor)
     graph = towns(roads=True)
     parted = arrange(graph, 1)
     network, weights = network_and_weights(model, layers, graph)
@@ -146,7 +146,7 @@ def test_all_neighbor_batches_together_are_the_full_batch(model, layers, monkeyp
 def test_drawn_neighbors_depend_on_the_batch_alone(loader, monkeypatch):
     """Whoever builds which batches, and whatever else draws: so that the number of processes changes nothing."""
     if loader == "stands in":
-        monkeypatch.setattr(batches_module, "neighbor_loader", OneNeighbor)
+        monkeypatch.setattr(batches_module, "_neighbor_loader", OneNeighbor)
     elif not COMPILED:
         pytest.skip("neither pyg-lib nor torch-sparse is installed")
     batches = NeighborBatches(arrange(towns(roads=True), 1), size=3, fanout=1, hops=1, per_step=2)

@@ -31,7 +31,7 @@ def random_graph(sparse: bool, weighted: bool = False) -> Graph:
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 def test_equals_the_full_batch(model, norm, input_linear, monkeypatch):
     monkeypatch.setitem(layerwise._CHUNK_ACTIVATIONS, "cpu", 500)
-    monkeypatch.setattr(parted, "CHUNK_ENTRIES", 40)
+    monkeypatch.setattr(parted, "_CHUNK_ENTRIES", 40)
     monkeypatch.setattr(parted.PartedGraph.chunks, "__defaults__", (40,))
     graph = random_graph(sparse=norm == "layer", weighted=norm == "batch")
     network = (

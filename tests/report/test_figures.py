@@ -10,21 +10,20 @@ import pytest
 
 from sharpen.analysis.curves import Curve, Point, lambda_curves
 from sharpen.analysis.dynamics import Dynamics, Trajectories, dynamics
-from sharpen.analysis.outcome import outcome
+from sharpen.analysis.outcome import Outcome, outcome
 from sharpen.analysis.ranking import rankings
 from sharpen.analysis.steps import offset_steps, retune_steps
 from sharpen.errors import InputError
 from sharpen.evaluation import paired_difference
-from sharpen.report.figures import (
-    entropy_figure,
-    forest_figure,
-    glass_figure,
-    improvements_figure,
-    lambda_panels,
-    offset_figure,
-    ranking_figure,
-    retune_figure,
-    save_figure,
+from sharpen.report.blocks import Charts
+from sharpen.report.figures import draw, save_figure
+from sharpen.report.lambda_charts import curve_charts, glass_charts, improvement_charts
+from sharpen.report.study_charts import (
+    difference_charts,
+    entropy_charts,
+    offset_charts,
+    ranking_charts,
+    retune_charts,
 )
 from sharpen.studies import load_study
 from tests.studies.fake import records, traces
@@ -37,18 +36,23 @@ def drawn(told) -> dict:
     curves = lambda_curves(told("lambda-curves"))
     frame = records(load_study("entropy-dynamics"), "paper", datasets=["cora", "citeseer"])
     return {
-        "panels": lambda_panels(curves),
-        "glass": glass_figure(curves),
-        "improvements": improvements_figure(curves),
-        "forest": forest_figure(told("universal")),
-        "entropy": entropy_figure(dynamics(told("entropy-dynamics"), traces(frame))),
-        "ranking": ranking_figure(rankings(load_study("comparison"), told("main"))),
-        "offsets": offset_figure(offset_steps(told("offset"))),
-        "retuning": retune_figure(retune_steps(told("retune"))),
+        "panels": draw(curve_charts(curves)),
+        "glass": draw(glass_charts(curves)),
+        "improvements": draw(improvement_charts(curves)),
+        "forest": forest(told("universal")),
+        "entropy": draw(entropy_charts(dynamics(told("entropy-dynamics"), traces(frame)))),
+        "ranking": draw(ranking_charts(rankings(load_study("comparison"), told("main")))),
+        "offsets": draw(offset_charts(offset_steps(told("offset")))),
+        "retuning": draw(retune_charts(retune_steps(told("retune")))),
     }
 
 
 NAMES = ("panels", "glass", "improvements", "forest", "entropy", "ranking", "offsets", "retuning")
+
+
+def forest(outcome: Outcome):
+    """The differences of the first comparison."""
+    return draw(difference_charts(outcome, outcome.study.compare))
 
 
 def words_below(figure) -> str:
@@ -62,7 +66,7 @@ def visible(figure) -> list:
 def test_panels_are_labeled_where_their_row_begins_and_their_column_ends():
     points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 0.5, lam + 0.5), lam) for lam in (0.0, 0.5, 1.0))
     cells = [("cora", "sage"), ("cora", "gcn"), ("photo", "gcn"), ("photo", "gat"), ("cs", "sage"), ("cs", "gat")]
-    axes = lambda_panels([Curve(*cell, "accuracy", points, 5) for cell in cells]).axes
+    axes = draw(curve_charts([Curve(*cell, "accuracy", points, 5) for cell in cells])).axes
     titled = {a.get_title(loc="left"): a for a in axes}
     under = {title for title, a in titled.items() if a.get_xlabel() == "λ" and a.get_xticklabels()[0].get_visible()}
     assert under == {"CS SAGE", "Photo GCN", "CS GAT"}
@@ -144,7 +148,7 @@ def test_a_choice_that_changes_nothing_is_said_to_beside_its_row():
     frame = records(study, "paper", lambda t: (30 if t.model == "gat" else -30) * t.lam, **few)
     told = {
         text.get_text().split()[0]: text.get_text()
-        for text in forest_figure(outcome(study, "paper", frame, **few)).axes[0].texts
+        for text in forest(outcome(study, "paper", frame, **few)).axes[0].texts
     }
     assert told["GCN"].endswith("λ = 0 chosen")
     assert told["GAT"].endswith("n = 5")
@@ -157,11 +161,11 @@ def test_a_panel_has_room_for_a_band_of_usual_width():
         Point(lam, 80 + 0.1 * (i % 2) * (i > 0), 1.0, 5, 0.1 * (i % 2), (-2.0, 2.0) if i else None, 0.0)
         for i, lam in enumerate(lams)
     )
-    low, high = lambda_panels([Curve("cora", "gcn", "accuracy", points, 5)]).axes[0].get_ylim()
+    low, high = draw(curve_charts([Curve("cora", "gcn", "accuracy", points, 5)])).axes[0].get_ylim()
     assert low <= 78
     assert high >= 82
     wide = (*points[:20], Point(lams[20], 80.0, 1.0, 5, 0.0, (-6.0, 6.0), 0.0), *points[21:])
-    low, high = lambda_panels([Curve("cora", "gcn", "accuracy", wide, 5, chosen=lams[20])]).axes[0].get_ylim()
+    low, high = draw(curve_charts([Curve("cora", "gcn", "accuracy", wide, 5, chosen=lams[20])])).axes[0].get_ylim()
     assert low <= 74 < 86 <= high
 
 
@@ -187,12 +191,12 @@ def test_few_gains_are_points_whiskers_stay_on_the_axes_and_ties_are_explained()
         )
         for i, own in enumerate(glasses)
     ]
-    figure = improvements_figure(curves[:4])
+    figure = draw(improvement_charts(curves[:4]))
     assert not figure.axes[1].patches  # four gains are no box
     points = sorted(v for line in figure.axes[1].lines if line.get_marker() == "o" for v in line.get_ydata())
     assert points == sorted(g for own in glasses[:4] for g in own if g)
     assert "cells with exactly the score of λ = 0, at most 1 at a λ" in words_below(figure)
-    figure = improvements_figure(curves)
+    figure = draw(improvement_charts(curves))
     assert len(figure.axes[1].patches) == 2
     low, high = figure.axes[1].get_ylim()
     whiskers = [v for line in figure.axes[1].lines for v in line.get_ydata()]
@@ -201,8 +205,8 @@ def test_few_gains_are_points_whiskers_stay_on_the_axes_and_ties_are_explained()
 
 def test_lambdas_that_were_not_run_are_named_below():
     points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
-    for draw in (lambda_panels, glass_figure, improvements_figure):
-        figure = draw([Curve("cora", "gcn", "accuracy", points, 5)], "λ = 2 not run yet")
+    for charts in (curve_charts, glass_charts, improvement_charts):
+        figure = draw(charts([Curve("cora", "gcn", "accuracy", points, 5)], "λ = 2 not run yet"))
         assert words_below(figure).endswith("Missing: λ = 2 not run yet.")
 
 
@@ -211,18 +215,18 @@ def test_datasets_with_every_lambda_are_a_dashed_line_of_their_own():
         return Curve(dataset, "gcn", "accuracy", tuple(Point(lam, 80, 1.0, 5, lam, None, lam) for lam in lams), 5)
 
     whole = [curve(name, -1.0, -0.5, 0.0, 0.5) for name in ("cora", "citeseer", "pubmed")]
-    figure = glass_figure([*whole, curve("cs", 0.0, 0.5)])
+    figure = draw(glass_charts([*whole, curve("cs", 0.0, 0.5)]))
     (dashed,) = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert list(dashed.get_xdata()) == [-1, -0.5, 0, 0.5]
     assert "Dashed and pale: the datasets with every λ, 3 (GCN)." in words_below(figure)
-    assert "Dashed" not in words_below(glass_figure(whole))
+    assert "Dashed" not in words_below(draw(glass_charts(whole)))
 
 
 def test_one_run_that_collapses_does_not_move_the_line():
     fine, collapsed = np.full((4, 9), 0.1), np.full((1, 9), 0.9)
     runs = Trajectories("baseline", np.concatenate([fine, collapsed]), np.full((5, 9), 0.2))
     cell = Dynamics("cora", "gcn", runs, runs, paired_difference([0.1, 0.2], [0.1, 0.1]), above=0.5)
-    labeled, unlabeled, gap = entropy_figure([cell]).axes
+    labeled, unlabeled, gap = draw(entropy_charts([cell])).axes
     (thick, *_) = [line for line in labeled.lines if line.get_label() == "baseline"]
     assert set(thick.get_ydata()) == {0.1}
     assert max(max(line.get_ydata()) for line in labeled.lines) == 0.9  # and is seen all the same
@@ -239,27 +243,27 @@ def test_a_dataset_without_a_panel_is_named_with_its_reason(drawn):
 def test_an_interval_that_leaves_the_axes_ends_in_an_arrow():
     study = load_study("universal")
     wild = lambda t: 30 * (t.seed % 2) * t.lam if t.dataset == "photo" else 0.0  # noqa: E731
-    axes = forest_figure(outcome(study, "paper", records(study, "paper", wild, models=["gcn"]), models=["gcn"])).axes[0]
+    axes = forest(outcome(study, "paper", records(study, "paper", wild, models=["gcn"]), models=["gcn"])).axes[0]
     left, right = axes.get_xlim()
     arrows = {line.get_marker(): line.get_xdata()[0] for line in axes.lines if line.get_marker() in "<>"}
     assert arrows == {"<": left, ">": right}
 
 
 @pytest.mark.parametrize(
-    ("draw", "nothing"),
+    ("charts", "nothing"),
     [
-        (lambda_panels, []),
-        (glass_figure, []),
-        (improvements_figure, []),
-        (entropy_figure, []),
-        (ranking_figure, []),
-        (offset_figure, {}),
-        (retune_figure, {}),
+        (curve_charts, []),
+        (glass_charts, []),
+        (improvement_charts, []),
+        (entropy_charts, []),
+        (ranking_charts, []),
+        (offset_charts, {}),
+        (retune_charts, {}),
     ],
 )
-def test_nothing_to_draw_is_said(draw, nothing):
+def test_nothing_to_draw_is_said(charts, nothing):
     with pytest.raises(InputError, match="yet"):
-        draw(nothing)
+        draw(charts(nothing))
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
@@ -272,4 +276,4 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InputError, match=r"graph-sharpen\[figures\]"):
-        glass_figure([])
+        draw(Charts("Nothing", {}))

@@ -11,26 +11,28 @@ import pandas as pd
 import pytest
 
 from sharpen.analysis.curves import Curve, Point, lambda_curves
-from sharpen.analysis.outcome import Provenance, outcome
+from sharpen.analysis.outcome import outcome
+from sharpen.analysis.provenance import Provenance
 from sharpen.paper import published
 from sharpen.report.cells import number, signed
 from sharpen.report.missing import missing_lams, missing_lines
-from sharpen.report.page import Part, study_page
+from sharpen.report.page import study_page
 from sharpen.report.special_tables import lambda_table
-from sharpen.report.study import comparison_sheet, index_markdown, sheet_csv, sheet_latex, sheet_markdown, study_sheet
+from sharpen.report.study import ranking_report, study_report
 from sharpen.report.study_text import agreement, band_sentences, gain_sentence, provenance_sentence
 from sharpen.report.tables import to_csv
+from sharpen.report.text import index_markdown, report_csv, report_latex, report_markdown
 from sharpen.studies import load_study
 from tests.studies.fake import records, traces
 
 
-def page(sheet: object) -> str:
-    return sheet_markdown(sheet, "figures")
+def page(report: object) -> str:
+    return report_markdown(report, "figures")
 
 
 def test_every_cell_of_the_main_table_has_a_number_or_a_reason(told):
-    text = page(study_sheet(told("main")))
-    grid = text.split("ts-tuned against baseline")[1].split("in detail")[0]
+    text = page(study_report(told("main")))
+    grid = text.split("ts-tuned against baseline")[1].split("scores of baseline")[0]
     rows = [line for line in grid.splitlines() if line.startswith("|")][2:]
     assert len(rows) == 13
     places = [place.strip() for row in rows for place in row.strip("|").split("|")[1:]]
@@ -42,7 +44,7 @@ def test_every_cell_of_the_main_table_has_a_number_or_a_reason(told):
 
 
 def test_published_numbers_of_the_table_are_all_there(told):
-    text = page(study_sheet(told("main")))
+    text = page(study_report(told("main")))
     for row in published("main").values():
         assert f"paper {number(row.mean)} ± {number(row.sd)}" in text
 
@@ -52,7 +54,7 @@ def test_what_is_missing_is_said_once_with_its_reason(told):
     assert "data not at hand: WikiCS, Amazon-Ratings, Roman-Empire (9 cells)." in lines
     (not_run,) = [line for line in lines if line.startswith("not run yet")]
     assert "Cora SAGE, CiteSeer SAGE, PubMed" in not_run
-    text = page(study_sheet(told("universal")))
+    text = page(study_report(told("universal")))
     assert "diverged: 2 of 5" in text
     assert "5 of 10 not run yet" in text
 
@@ -61,9 +63,9 @@ def test_a_cell_with_part_of_its_runs_is_named_as_such(told):
     (partly,) = [line for line in missing_lines(told("universal")) if line.startswith("part of the runs not run yet")]
     assert "Squirrel GCN and Squirrel GAT (2 cells)" in partly
     assert "Squirrel" in next(line for line in missing_lines(told("main")) if line.startswith("part of the runs"))
-    sheet = study_sheet(told("main"))
-    assert "205 of 410 runs not run yet" in page(sheet)
-    (said,) = [line for line in sheet.findings if line.startswith("baseline")]
+    report = study_report(told("main"))
+    assert "205 of 410 runs not run yet" in page(report)
+    (said,) = [line for line in report.findings if line.startswith("baseline")]
     counts = dict(re.findall(r"(\d+) cells \(([^)]+)\)", said.split("Not compared: ")[1]))
     assert {text: int(n) for n, text in counts.items()}["data not at hand"] == 12
 
@@ -82,10 +84,10 @@ def test_a_range_of_lambda_that_was_not_run_is_named_wherever_the_rest_is_shown(
     curves = lambda_curves(found)
     assert missing_lams(found, curves[:1]) == "λ from −1 to −0.05 not run yet"
     assert "λ from −1 to −0.05 not run yet in 1 cell; λ from" in missing_lams(found, curves)
-    sheet = study_sheet(found)
-    assert sheet.findings[0].startswith("λ from −1 to −0.05 not run yet in 1 cell; ")
-    assert "GCN (1 dataset): the median Δ" in sheet.findings[0]
-    below = study_page([Part(study, found), Part(load_study("universal"), outcome_of_universal())], [], "").below
+    report = study_report(found)
+    assert report.findings[0].startswith("λ from −1 to −0.05 not run yet in 1 cell; ")
+    assert "GCN (1 dataset): the median Δ" in report.findings[0]
+    below = study_page([study_report(found), study_report(outcome_of_universal())], [], "").below
     assert below[-1].startswith("Without a complete cell yet: The effect of λ (λ from −1 to −0.05 not run yet")
 
 
@@ -108,17 +110,17 @@ def test_a_study_of_many_comparisons_tells_those_that_were_run():
     study = load_study("lambda-curves")
     few = {"datasets": ["cora"], "models": ["gcn"]}
     found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lam in (0, 0.25), **few), **few)
-    sheet = study_sheet(found)
-    assert [line[:20] for line in sheet.findings] == ["ts-0.25 − baseline: ", "59 other comparisons"]
-    assert ["ts-0.25" in table.title for table in sheet.tables[:-1]] == [True]
+    report = study_report(found)
+    assert [line[:20] for line in report.findings] == ["ts-0.25 − baseline: ", "59 other comparisons"]
+    assert ["ts-0.25" in table.title for table in report.tables[:-1]] == [True]
 
 
 def test_a_table_without_rows_is_left_out(told):
-    assert not any("in detail" in table.title for table in study_sheet(told("arxiv")).tables)
+    assert not any("in detail" in table.title for table in study_report(told("arxiv")).tables)
 
 
 def test_bold_is_where_the_interval_excludes_zero(told):
-    text = page(study_sheet(told("universal")))
+    text = page(study_report(told("universal")))
     for _, effect in told("universal").effects("ts-0.25 - baseline"):
         if effect.difference is None:
             continue
@@ -128,7 +130,7 @@ def test_bold_is_where_the_interval_excludes_zero(told):
 
 
 def test_the_csv_holds_every_cell_with_all_numbers(told):
-    rows = list(csv.DictReader(io.StringIO(sheet_csv(study_sheet(told("main"))))))
+    rows = list(csv.DictReader(io.StringIO(report_csv(study_report(told("main"))))))
     assert len(rows) == 52
     cells = {(row["dataset"], row["model"]): row for row in rows}
     cora = cells["cora", "gcn"]
@@ -144,7 +146,7 @@ def test_the_csv_holds_every_cell_with_all_numbers(told):
 @pytest.mark.parametrize("name", ["main", "offset", "universal"])
 def test_the_columns_of_the_csv_do_not_depend_on_what_was_run(name, told):
     empty = outcome(load_study(name), "paper", pd.DataFrame(), datasets=["cora"])
-    headers = [sheet_csv(study_sheet(found)).splitlines()[0] for found in (empty, told(name), told("main"))]
+    headers = [report_csv(study_report(found)).splitlines()[0] for found in (empty, told(name), told("main"))]
     assert headers[0] == headers[1] == headers[2]
     names = headers[0].split(",")
     assert len(set(names)) == len(names)
@@ -154,20 +156,22 @@ def test_the_columns_of_the_csv_do_not_depend_on_what_was_run(name, told):
 def test_the_columns_of_scores_and_ranks_do_not_depend_on_what_was_run(told, tmp_path: Path):
     (tmp_path / "six.yaml").write_text(SIX)
     six = load_study(tmp_path / "six.yaml")
-    texts = [sheet_csv(study_sheet(outcome(six, "paper", frame))) for frame in (pd.DataFrame(), records(six, "paper"))]
+    texts = [
+        report_csv(study_report(outcome(six, "paper", frame))) for frame in (pd.DataFrame(), records(six, "paper"))
+    ]
     study = load_study("comparison")
-    texts += [sheet_csv(comparison_sheet(study, found)) for found in (told("main"), told("arxiv"))]
+    texts += [report_csv(ranking_report(study, found)) for found in (told("main"), told("arxiv"))]
     headers = [text.splitlines()[0] for text in texts]
     assert headers[0] == headers[1]
     assert headers[2] == headers[3]
 
 
 def test_nobody_is_ranked_where_none_of_ours_has_a_score(told):
-    sheet = comparison_sheet(load_study("comparison"), told("main"))
-    rows = list(csv.DictReader(io.StringIO(sheet_csv(sheet))))
+    report = ranking_report(load_study("comparison"), told("main"))
+    rows = list(csv.DictReader(io.StringIO(report_csv(report))))
     assert {row["rank"] for row in rows if row["dataset"] == "wikics"} == {""}
     assert "1" in {row["rank"] for row in rows if row["dataset"] == "cora"}
-    (table,) = [table for table in sheet.tables if "homophilous graphs" in table.title and "hetero" not in table.title]
+    (table,) = [table for table in report.tables if "homophilous graphs" in table.title and "hetero" not in table.title]
     place = [column.key for column in table.columns].index("wikics")
     shown = " ".join(str(row[place]) for row in table.rows)
     assert "Ranked" not in shown
@@ -175,12 +179,12 @@ def test_nobody_is_ranked_where_none_of_ours_has_a_score(told):
 
 
 def test_what_the_paper_retuned_stands_beside_what_validation_chose(told):
-    (table,) = [table for table in study_sheet(told("retune")).tables if "what was chosen" in table.title]
+    (table,) = [table for table in study_report(told("retune")).tables if "what was chosen" in table.title]
     rows = {(row[0].key, row[1].key): [place.line().text for place in row[2:]] for row in table.rows}
     chosen = told("retune").cell("cora", "gcn").sides["retuned"].trial
     assert rows["cora", "gcn"] == ["0.001", "0.7", f"{chosen.lr:g}", f"{chosen.dropout:g}", "0.001", "0.65"]
     assert rows["cora", "sage"][2:] == ["not run yet", "", "0.00025", "0.7"]
-    assert not any("what was chosen" in table.title for table in study_sheet(told("main")).tables)
+    assert not any("what was chosen" in table.title for table in study_report(told("main")).tables)
 
 
 def test_cells_are_counted_only_when_all_their_pairs_are_there(told):
@@ -191,7 +195,7 @@ def test_cells_are_counted_only_when_all_their_pairs_are_there(told):
 
 
 def test_n_is_told_as_runs_on_splits(told):
-    text = page(study_sheet(told("universal", "paired")))
+    text = page(study_report(told("universal", "paired")))
     assert "Squirrel<br>20 runs on 10 splits" in re.sub(r"[*_]", "", text)
     assert "(n = 20)" in text  # Cora, a split each
 
@@ -250,9 +254,9 @@ def test_agreement_with_the_paper_is_counted_in_combined_deviations(told):
 
 
 def test_time_is_the_sum_of_the_runs(told):
-    sheet = study_sheet(told("universal"))
-    assert sheet.cost == "30 s on NVIDIA H200 (tf32, 60 runs)."
-    assert "60 of 354" in page(sheet)
+    report = study_report(told("universal"))
+    assert report.cost == "30 s on NVIDIA H200 (tf32, 60 runs)."
+    assert "60 of 354" in page(report)
 
 
 @pytest.mark.parametrize(
@@ -272,61 +276,61 @@ def test_both_kinds_of_code_of_one_study_are_told():
     study = load_study("universal")
     frame = records(study, "paper", datasets=["cora"], models=["gcn"])
     frame.loc[:2, "revision"] += "+changes"
-    text = study_sheet(outcome(study, "paper", frame)).provenance
+    text = study_report(outcome(study, "paper", frame)).provenance
     assert text.startswith("Code 0123456789ab (7 runs), 0123456789ab with uncommitted changes (3 runs); ")
 
 
 def test_a_study_of_lambda_has_the_table_of_deltas(told):
-    sheet = study_sheet(told("lambda-curves"))
-    assert "Glass's Δ by λ" in page(sheet)
-    assert set(sheet.figures) == {"curves", "glass", "improvements"}
-    assert len(list(csv.reader(io.StringIO(sheet_csv(sheet))))) == 1 + 4 * 3 * 60
+    report = study_report(told("lambda-curves"))
+    assert "Glass's Δ by λ" in page(report)
+    assert set(report.figures) == {"curves", "glass", "improvements"}
+    assert len(list(csv.reader(io.StringIO(report_csv(report))))) == 1 + 4 * 3 * 60
 
 
 def test_a_study_with_traces_has_the_table_of_gaps(told):
     study = load_study("entropy-dynamics")
     frame = records(study, "paper", datasets=["cora"])
-    sheet = study_sheet(told("entropy-dynamics"), traces(frame))
-    assert "change of the gap" in page(sheet)
-    assert set(sheet.figures) == {"entropy"}  # it is not about test scores
+    report = study_report(told("entropy-dynamics"), traces(frame))
+    assert "change of the gap" in page(report)
+    assert set(report.figures) == {"entropy"}  # it is not about test scores
 
 
 def test_the_comparison_names_every_method_and_cites_it_as_published(told):
-    sheet = comparison_sheet(load_study("comparison"), told("main"))
-    text = page(sheet)
+    report = ranking_report(load_study("comparison"), told("main"))
+    text = page(report)
     for _, method, _ in published("comparison"):
         assert method in text
     assert "84.29 ± 0.39" in text  # ELU-GCN on Cora
     assert "data not at hand" in text
-    rows = list(csv.DictReader(io.StringIO(sheet_csv(sheet))))
+    rows = list(csv.DictReader(io.StringIO(report_csv(report))))
     assert len(rows) == 243
 
 
 def test_an_empty_study_is_a_page_of_reasons(told):
-    sheet = study_sheet(outcome(load_study("universal"), "paper", pd.DataFrame()))
-    assert sheet.figures == {}
-    assert "not run yet" in page(sheet)
-    assert "figures/" not in page(sheet)
+    report = study_report(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    assert report.figures == {}
+    assert "not run yet" in page(report)
+    assert "figures/" not in page(report)
 
 
 def test_a_quick_look_says_that_it_is_one():
     study = load_study("universal")
     frame = records(study, "paper", datasets=["cora"], max_epochs=5)
-    text = page(study_sheet(outcome(study, "paper", frame, max_epochs=5)))
+    text = page(study_report(outcome(study, "paper", frame, max_epochs=5)))
     assert "At most 5 epochs a run: a quick look" in text
 
 
 def test_the_index_links_every_page(told):
-    sheets = [study_sheet(told("universal")), comparison_sheet(load_study("comparison"), told("main"))]
-    text = index_markdown(sheets, "1 minute.")
+    reports = [study_report(told("universal")), ranking_report(load_study("comparison"), told("main"))]
+    text = index_markdown(reports, "1 minute.")
     assert "(universal-paper.md)" in text
     assert "(comparison-paper.md)" in text
 
 
 def test_the_index_tells_the_runs_that_a_study_has_to_itself(told):
-    sheets = [study_sheet(told(name)) for name in ("universal", "labeled-term")]
-    ids = [set(sheet.runs) for sheet in sheets]
-    rows = [line.split("|") for line in index_markdown(sheets, "").splitlines() if "-paper.md)" in line]
+    reports = [study_report(told(name)) for name in ("universal", "labeled-term")]
+    ids = [set(report.runs) for report in reports]
+    rows = [line.split("|") for line in index_markdown(reports, "").splitlines() if "-paper.md)" in line]
     assert ids[0] & ids[1]
     for row, own, other in zip(rows, ids, reversed(ids), strict=True):
         assert row[3].strip().startswith(f"{len(own)} of ")
@@ -336,8 +340,8 @@ def test_the_index_tells_the_runs_that_a_study_has_to_itself(told):
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("name", ["main", "comparison", "universal"])
 def test_latex_compiles_as_it_is(name, told, tmp_path: Path):
-    sheet = comparison_sheet(load_study(name), told("main")) if name == "comparison" else study_sheet(told(name))
-    (tmp_path / "study.tex").write_text(sheet_latex(sheet), encoding="utf-8")
+    report = ranking_report(load_study(name), told("main")) if name == "comparison" else study_report(told(name))
+    (tmp_path / "study.tex").write_text(report_latex(report), encoding="utf-8")
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "study.tex"],
         cwd=tmp_path,
@@ -372,16 +376,16 @@ def test_no_study_is_a_page_without_tables(tmp_path: Path, compare: str):
     (tmp_path / "six.yaml").write_text(SIX + compare)
     study = load_study(tmp_path / "six.yaml")
     found = outcome(study, "paper", records(study, "paper"))
-    sheet = study_sheet(found)
-    text = page(sheet)
+    report = study_report(found)
+    text = page(report)
     (cell,) = found.cells
     for side in cell.sides.values():  # the score of every variant is in the page, whatever is compared
         assert f"{number(side.mean)} ± {number(side.sd)}" in text
     for contrast in study.compare:
         assert f"{contrast.variant} − plain" in text
         assert signed(cell.effect(contrast.name).difference.difference) in text
-    assert sheet_csv(sheet).count("digits,gcn") == (len(study.compare) or 7)
-    chapter = study_page([Part(study, found)], found.costs, "")
+    assert report_csv(report).count("digits,gcn") == (len(study.compare) or 7)
+    chapter = study_page([study_report(found)], found.costs, "")
     assert str(chapter.chapters).count("'kind': 'sheet'") >= 2
 
 
@@ -391,7 +395,7 @@ def test_what_was_chosen_is_told_by_what_it_changes_and_not_by_its_name(tmp_path
     (tmp_path / "own.yaml").write_text(text + choices)
     study = load_study(tmp_path / "own.yaml")
     found = outcome(study, "paper", records(study, "paper", lambda t: 20 * t.lam))
-    rows = list(csv.DictReader(io.StringIO(sheet_csv(study_sheet(found)))))
+    rows = list(csv.DictReader(io.StringIO(report_csv(study_report(found)))))
     mine, other = rows
     assert (float(mine["chosen_lam"]), float(mine["lambda_star"])) == (0.5, 1.35)  # only λ was to choose
     assert (other["chosen_lam"], other["lambda_star"]) == ("", "")

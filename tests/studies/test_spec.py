@@ -17,7 +17,7 @@ from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError
 from sharpen.paper import setting
 from sharpen.studies import Study, each_once, list_studies, load_study, plan
-from sharpen.studies.spec import KEYS, PAPER_STUDIES
+from sharpen.studies.loading import KEYS, PAPER_STUDIES
 
 MINE = """\
 title: Mine
@@ -165,7 +165,7 @@ def test_what_all_variants_share_and_what_depends_on_the_cell(tmp_path):
     ("old", "new", "message"),
     [
         ("models:", "modles:", "line 3: there is no key 'modles'; did you mean 'models'?"),
-        ("[gcn]", "[gnc]", "line 3: there is no model 'gnc'; did you mean 'gcn'?"),
+        ("[gcn]", "[gnc]", "line 3: model is 'gnc'; did you mean 'gcn'?"),
         ("[digits]", "[didgits]", "line 2: there is no dataset 'didgits'; did you mean 'digits'?"),
         (
             "[digits]",

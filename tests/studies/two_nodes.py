@@ -285,10 +285,10 @@ def look_at_a_cluster_of_ones_own() -> None:
     for name in [name for name in os.environ if name.startswith("RAY_")]:
         del os.environ[name]
     os.environ["HOME"] = str(folder / "home")
-    import ray  # what it reads on import is without what makes a cluster private
-
     with connected("ray"):
-        mine = Path(ray._private.worker._global_node.get_temp_dir_path()).parent
+        import ray
+
+        mine = Path(ray.get_runtime_context().get_temp_dir()).parent
         found = {
             "folder": str(mine),
             "mode": oct(mine.stat().st_mode & 0o777),

@@ -332,7 +332,7 @@ def test_seconds_go_on_from_a_checkpoint(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["mlp", "gcn", "sage", "gat"])
 def test_one_batch_of_all_nodes_with_all_neighbors_is_the_full_batch(model, monkeypatch):
     if not COMPILED:
-        monkeypatch.setattr(batches, "neighbor_loader", EveryNeighbor)
+        monkeypatch.setattr(batches, "_neighbor_loader", EveryNeighbor)
     settings = {"model": model, "layers": 2, "hidden": 8, "norm": "layer", "dropout": 0.0, "epochs": 4, "lam": 0.4}
     (whole,) = run([Trial(**settings)])
     (drawn,) = run([Trial(**settings, batching=f"neighbors-all-{GRAPH.num_nodes}")])

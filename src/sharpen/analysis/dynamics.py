@@ -12,10 +12,10 @@ from sharpen.analysis.outcome import CellOutcome, Outcome
 from sharpen.analysis.runs import Side
 from sharpen.evaluation import PairedDifference, by_split, paired_difference
 
-Series = NDArray[np.float64]
+_Series = NDArray[np.float64]
 Traces = Mapping[str, Mapping[str, NDArray[np.float32]]]
 # What a record traces in each epoch, by the name that is short enough for a table.
-TRACES = {"labeled": "entropy_labeled", "unlabeled": "entropy_unlabeled"}
+_TRACES = {"labeled": "entropy_labeled", "unlabeled": "entropy_unlabeled"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,11 @@ class Trajectories:
     """
 
     name: str
-    labeled: Series
-    unlabeled: Series
+    labeled: _Series
+    unlabeled: _Series
 
     @property
-    def gap(self) -> Series:
+    def gap(self) -> _Series:
         """H_L − H_U: the larger, the more of the confidence lies on unlabeled nodes."""
         return self.labeled - self.unlabeled
 
@@ -88,7 +88,7 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
         key
         for key in baseline
         if key in sharpened
-        and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in TRACES.values())
+        and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in _TRACES.values())
     ]
     if not keys:
         return None
@@ -96,7 +96,7 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
     before, after = (
         Trajectories(
             _label(cell.sides[side]),
-            *(np.stack([traces[pair[index]][name] for pair in pairs]).astype(np.float64) for name in TRACES.values()),
+            *(np.stack([traces[pair[index]][name] for pair in pairs]).astype(np.float64) for name in _TRACES.values()),
         )
         for index, side in enumerate((contrast.against, contrast.variant))
     )

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 import pandas as pd
 
+from sharpen.analysis.provenance import Cost, Provenance, costs, provenance
+from sharpen.analysis.published import published_effect, published_runs, published_side
 from sharpen.analysis.runs import Run, Side, glass_of_pairs, pairs_of_runs, scores_of_pairs
-from sharpen.datasets import list_datasets
+from sharpen.datasets.catalog import CATALOG
 from sharpen.evaluation import (
     Consistency,
     PairedDifference,
@@ -23,8 +25,8 @@ from sharpen.evaluation import (
     holm,
     paired_difference,
 )
-from sharpen.paper import Published, published
-from sharpen.studies.plan import Cell, CellPlan, plan
+from sharpen.paper import published
+from sharpen.studies.plan import CellPlan, plan
 from sharpen.studies.protocol import runs
 from sharpen.studies.spec import Contrast, Study
 from sharpen.trial import Trial
@@ -132,40 +134,6 @@ class CellOutcome:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What runs on one device took together.
-
-    >>> Cost("NVIDIA H200", "tf32", 205, 36.0).seconds
-    36.0
-    """
-
-    device: str
-    precision: str
-    runs: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where records come from: code, versions, and when.
-
-    Args:
-        revisions, versions: every different one.
-        first, last: when the first and the last record was made.
-        runs: how many records each revision made, in the order of ``revisions``.
-
-    >>> Provenance(("abc",), ("torch 2.11",), "2026-11-15", "2026-11-16").revisions
-    ('abc',)
-    """
-
-    revisions: tuple[str, ...]
-    versions: tuple[str, ...]
-    first: str | None
-    last: str | None
-    runs: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a study's records say under one protocol; see :func:`outcome`.
 
@@ -248,26 +216,9 @@ def outcome(
         planned=len(ids),
         finished=len(own),
         costs=costs(every),
-        provenance=_provenance(own),
+        provenance=provenance(own),
         max_epochs=max_epochs,
     )
-
-
-def costs(frame: pd.DataFrame) -> tuple[Cost, ...]:
-    """What runs took, by device and precision, the longest first; those that were made again for a trace count too.
-
-    They are among the rows of :meth:`sharpen.store.Store.runs`, but not of its ``frame``.
-
-    >>> costs(pd.DataFrame({"device": ["cpu"] * 2, "precision": "float32", "seconds": [1.5, 2.0]}))
-    (Cost(device='cpu', precision='float32', runs=2, seconds=3.5),)
-    """
-    if frame.empty:
-        return ()
-    found = [
-        Cost(str(device), str(precision), len(rows), float(rows["seconds"].sum()))
-        for (device, precision), rows in frame.groupby(["device", "precision"])
-    ]
-    return tuple(sorted(found, key=lambda cost: -cost.seconds))
 
 
 def _finished(frame: pd.DataFrame) -> dict[str, Run]:
@@ -344,52 +295,20 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
 
 def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side) -> Side:
     """The side with what the paper says of it; comparable under its own protocol only, and once all runs are there."""
-    said = _published_side(study, planned, side.name)
+    said = published_side(study, planned, side.name)
     if said is None or said.mean is None:
         return side
     consistency = None
     if protocol == "paper" and side.complete and side.n:
         own = said == published(study.published or "").get((*planned.cell, side.name))  # else it is of the main table
-        count = _published_runs(study, planned.cell) if own else len(runs(planned.cell.dataset, "paper"))
+        count = published_runs(study, planned.cell) if own else len(runs(planned.cell.dataset, "paper"))
         consistency = consistent_with(said.mean, said.sd, count, side.tests)
     return replace(side, published=said, consistency=consistency)
 
 
-def _published_runs(study: Study, cell: Cell) -> int:
-    """On how many runs the paper's number of a cell rests."""
-    return study.published_runs.get(cell.model, len(runs(cell.dataset, "paper")))
-
-
-def _published_side(study: Study, planned: CellPlan, name: str) -> Published | None:
-    if study.published is None:
-        return None
-    key = (*planned.cell, name)
-    return published(study.published).get(key) or published("main").get(key)
-
-
-def _published_effect(study: Study, planned: CellPlan, contrast: Contrast) -> tuple[float | None, float | None]:
-    """The difference that the paper gives, and its spread."""
-    if study.published is None:
-        return None, None
-    row = published(study.published).get((*planned.cell, contrast.name))
-    if row is not None:
-        return row.delta, row.sd
-    side, against = (_published_side(study, planned, name) for name in contrast)
-    if (
-        side is None
-        or against is None
-        or side.mean is None
-        or against.mean is None
-        or contrast.against != study.baseline
-    ):
-        return None, None
-    delta = side.mean - against.mean if side.delta is None else side.delta
-    return delta, None if side.sd is None or against.sd is None else math.hypot(side.sd, against.sd)
-
-
 def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[str, Side], bootstrap: bool) -> Effect:
     side, against = sides[contrast.variant], sides[contrast.against]
-    delta, sd = _published_effect(study, planned, contrast)
+    delta, sd = published_effect(study, planned, contrast)
     empty = Effect(contrast, published=delta, published_sd=sd, planned=side.planned)
     if not side.runs or not against.runs:
         return replace(empty, reason=side.reason if not side.runs else against.reason)
@@ -400,7 +319,7 @@ def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[
     a, b = scores_of_pairs(pairs)
     consistency = None
     if delta is not None and sd is not None:
-        consistency = consistent_with(delta, sd, _published_runs(study, planned.cell), np.subtract(a, b))
+        consistency = consistent_with(delta, sd, published_runs(study, planned.cell), np.subtract(a, b))
     mixed = sum(one.precision != other.precision for one, other in pairs)
     return replace(
         empty,
@@ -448,18 +367,8 @@ def _corrected(cells: list[CellOutcome]) -> list[CellOutcome]:
     return [replace(cell, effects=tuple(row)) for cell, row in zip(cells, effects, strict=True)]
 
 
-def _provenance(frame: pd.DataFrame) -> Provenance:
-    def different(name: str) -> tuple[str, ...]:
-        return tuple(sorted({str(value) for value in frame[name].dropna()})) if name in frame.columns else ()
-
-    created, revisions = different("created"), different("revision")
-    first, last = (created[0], created[-1]) if created else (None, None)
-    runs = tuple(int((frame["revision"] == revision).sum()) for revision in revisions)
-    return Provenance(revisions, different("versions"), first, last, runs)
-
-
 def _metric(dataset: str) -> str:
-    return next((info.metric for info in list_datasets() if info.name == dataset), "accuracy")
+    return CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
 
 
 def _percent(fraction: float) -> float | None:

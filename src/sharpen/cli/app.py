@@ -40,13 +40,13 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def sharpen(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Label the unlabeled nodes of a graph, and say honestly how well.
 
-    [bold]Your own graph:[/bold] two files in; labels, how sure they are,
-    and a page to look at, out:
+    [bold]Your own graph:[/bold] two files in; labels, their probabilities
+    and an HTML report out:
 
     sharpen fit nodes.csv edges.csv
 
@@ -54,14 +54,14 @@ def sharpen(
 
     sharpen evaluate sharpen-out/fit-nodes/predictions.csv later.csv
 
-    [bold]What sharpening does,[/bold] on a graph that comes along (a minute on
-    two cores), and on a benchmark, over 30 random splits, on a GPU:
+    [bold]What sharpening does[/bold] on the bundled graph (a minute on two
+    cores), and on a benchmark over 30 random splits on a GPU:
 
     sharpen compare
 
     sharpen compare cora --model gcn --lam 0.25 --splits 30 --device cuda
 
-    [bold]Several λ at once,[/bold] the one that validation chooses, or on the
+    [bold]Several λ at once,[/bold] λ chosen on validation scores, or the
     paper's own split:
 
     sharpen compare citeseer --lam 0.1,0.25,0.5
@@ -70,24 +70,24 @@ def sharpen(
 
     sharpen compare cora --splits paper --seeds 10
 
-    [bold]The paper's tables and figures,[/bold] in slices that resume, and what
-    the records say:
+    [bold]The paper's tables and figures:[/bold] run in slices that resume, then
+    report:
 
     sharpen study run main --device cuda --time-limit 30
 
     sharpen study report --figures
 
-    [bold]For scripts:[/bold] --json prints the result and nothing else, --quiet
-    its headline. In a file or a pipe there are no colours and no progress bar;
-    results go to standard output, all else to standard error.
+    [bold]For scripts:[/bold] --json prints only the result, --quiet only the
+    headline. Without a terminal there are no colours and no progress bar;
+    results go to standard output, everything else to standard error.
 
-    [bold]Exit codes:[/bold] 0 done; 1 a failure of sharpen itself; 2 something given
-    cannot be used, and a line on standard error says what and how to fix it;
+    [bold]Exit codes:[/bold] 0 success; 1 a bug in sharpen; 2 invalid input, with
+    one line on standard error that says what is wrong and how to fix it;
     130, 143 or 129 interrupted by Ctrl-C, SIGTERM or SIGHUP: what is finished is
-    kept, and nothing half-written is left.
+    kept, with no half-written files.
 
-    [bold]More:[/bold] sharpen COMMAND --help, and for the Tab key
-    sharpen --install-completion.
+    [bold]More:[/bold] sharpen COMMAND --help; sharpen --install-completion for
+    shell completion.
     """
 
 

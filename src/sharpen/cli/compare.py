@@ -117,6 +117,8 @@ def compare(
                     model_args=parse_model_args(model_args),
                     **given,
                 )
+        except InputError as error:
+            raise error.as_option() from None
         except KeyboardInterrupt:
             typer.echo("Interrupted: finished runs are kept; the same command resumes.", err=True)
             raise typer.Exit(130) from None

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-DATASETS = (
-    "cora", "citeseer", "pubmed", "computer", "photo", "cs", "physics", "wikics", "squirrel", "chameleon", "amazon-ratings",
-    "roman-empire", "minesweeper", "ogbn-arxiv", "ogbn-products", "digits",
-)  # fmt: skip
+from sharpen.datasets.catalog import DATASETS as DATASETS
+
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("float32", "tf32", "float64")
 METRICS = ("accuracy", "balanced-accuracy")

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-COUNTS = ("nodes", "edges", "features", "classes")
+_COUNTS = ("nodes", "edges", "features", "classes")
 
 
 def datasets(
@@ -21,16 +21,17 @@ def datasets(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What can be loaded, and from where.
+    """List the datasets and where they are.
 
-    A dataset that is not on this machine is downloaded into the per-user cache when it is first used.
+    A dataset that is not on this machine is downloaded to the per-user cache on first use.
     """
     from sharpen.datasets import find_dataset, list_datasets  # not above: it imports torch, and help should not wait
 
     found = {info.name: find_dataset(info.name, data) for info in list_datasets()}
     if as_json:
         rows = [
-            asdict(info) | {"folder": None if found[info.name] is None else str(found[info.name])}
+            {key: value for key, value in asdict(info).items() if key not in ("reader", "splits")}
+            | {"folder": None if found[info.name] is None else str(found[info.name])}
             for info in list_datasets()
         ]
         typer.echo(json.dumps(rows, indent=2))
@@ -38,12 +39,12 @@ def datasets(
     terminal = sys.stdout.isatty()
     table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True)
-    for name in COUNTS:
+    for name in _COUNTS:
         table.add_column(name, justify="right", no_wrap=True)
     for name in ("metric", "licence", "source", "on this machine"):
         table.add_column(name, overflow="fold")
     for info in list_datasets():
-        counts = (f"{getattr(info, name):,}" for name in COUNTS)
+        counts = (f"{getattr(info, name):,}" for name in _COUNTS)
         table.add_row(info.name, *counts, info.metric, info.licence, info.source, str(found[info.name] or "no"))
     # In a file or a pipe one dataset is one line.
     Console(width=None if terminal else 400).print(table)

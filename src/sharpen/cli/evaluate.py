@@ -12,19 +12,21 @@ from sharpen.errors import InputError
 
 
 def evaluate(
-    predictions: Annotated[Path, typer.Argument(help="From `sharpen fit` or `sharpen predict`: .csv or .parquet.")],
-    labels: Annotated[Path, typer.Argument(help="Table with an id and a label for each node, blank where unknown.")],
+    predictions: Annotated[
+        Path, typer.Argument(help="Predictions of `sharpen fit` or `sharpen predict`, .csv or .parquet.")
+    ],
+    labels: Annotated[Path, typer.Argument(help="Table with node IDs and labels, blank where unknown.")],
     *,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS that names the nodes.")] = None,
-    label: Annotated[str | None, typer.Option(help="Column of LABELS that holds the labels.")] = None,
+    id_column: Annotated[str | None, typer.Option("--id", help="Column of LABELS with node IDs.")] = None,
+    label: Annotated[str | None, typer.Option(help="Column of LABELS with the labels.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Count nodes too whose label was given to the fit; they flatter it.")
+        bool, typer.Option("--all", help="Include training nodes, which inflate the scores.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score predictions against labels that arrive later.
+    """Score predictions against labels that became known later.
 
-    Only nodes count whose label was not given to the fit. A blank prediction counts as not answered.
+    Training nodes are left out. A blank prediction counts as unanswered.
     """
     from sharpen.files import Columns, comparable_ids, label_column, read_nodes_and_edges, read_predictions
 
@@ -35,15 +37,15 @@ def evaluate(
     tables = read_nodes_and_edges(labels, None, Columns(id=id_column, label=label))
     label_column(tables)
     truth = pd.Series(tables.labels, index=pd.Index(comparable_ids(tables.ids)), dtype=object)
-    scores = score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
+    scores = _score_predictions(frame.assign(id=comparable_ids(frame["id"])), truth, everything=everything)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
         return
-    for line in evaluation_lines(scores):
+    for line in _evaluation_lines(scores):
         typer.echo(line)
 
 
-def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool = False) -> dict[str, Any]:
+def _score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool = False) -> dict[str, Any]:
     """Scores of predictions against true labels, joined on ids as text.
 
     Args:
@@ -52,7 +54,7 @@ def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool
         everything: Whether to count nodes whose label was given to the fit.
 
     >>> frame = pd.DataFrame({"id": ["a", "b", "c"], "label": ["x", "y", None], "probability": [0.9, 0.6, 0.4], "labeled": False})
-    >>> scores = score_predictions(frame, pd.Series({"a": "x", "b": "x", "c": "x", "d": "x"}))
+    >>> scores = _score_predictions(frame, pd.Series({"a": "x", "b": "x", "c": "x", "d": "x"}))
     >>> scores["nodes"], scores["answered"], scores["accuracy"]
     (3, 0.6666666666666666, 0.5)
     """
@@ -90,10 +92,10 @@ def score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: bool
     return scores
 
 
-def evaluation_lines(scores: dict[str, Any]) -> list[str]:
+def _evaluation_lines(scores: dict[str, Any]) -> list[str]:
     """The scores in words.
 
-    >>> evaluation_lines({"nodes": 3, "answered": 0.0})
+    >>> _evaluation_lines({"nodes": 3, "answered": 0.0})
     ['3 nodes with a label now, none of them answered: every prediction is blank.']
     """
     if "accuracy" not in scores:

@@ -11,36 +11,38 @@ import yaml
 from sharpen.cli.completion import DEVICES, offer
 from sharpen.errors import InputError
 
-of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names, and the guess is printed)")
+of_columns = partial(typer.Option, rich_help_panel="Columns (guessed from their names; the guess is printed)")
 
 NodesFile = Annotated[
     Path,
-    typer.Argument(help="Table of nodes: CSV, TSV, Parquet, JSON lines; or a graph: .npz, GraphML, GEXF, PyG Data."),
+    typer.Argument(help="Node table (CSV, TSV, Parquet, JSON lines) or a graph (.npz, GraphML, GEXF, PyG Data)."),
 ]
-EdgesFile = Annotated[Path | None, typer.Argument(help="Table of edges; none if NODES holds them, or there are none.")]
-IdColumn = Annotated[str | None, of_columns("--id", help="Column that names the nodes.")]
-LabelColumn = Annotated[str | None, of_columns("--label", help="Column of labels, blank where unknown.")]
-SourceColumn = Annotated[str | None, of_columns("--source", help="Edge column of the one end.")]
-TargetColumn = Annotated[str | None, of_columns("--target", help="Edge column of the other end.")]
+EdgesFile = Annotated[
+    Path | None, typer.Argument(help="Edge table; leave out if NODES has the edges, or there are none.")
+]
+IdColumn = Annotated[str | None, of_columns("--id", help="Column with node IDs.")]
+LabelColumn = Annotated[str | None, of_columns("--label", help="Column with labels, blank where unknown.")]
+SourceColumn = Annotated[str | None, of_columns("--source", help="Column with the source node.")]
+TargetColumn = Annotated[str | None, of_columns("--target", help="Column with the target node.")]
 WeightColumn = Annotated[
-    str | None, of_columns("--weight", help="Edge column of weights; edges of weight 0 are left out.")
+    str | None, of_columns("--weight", help="Column with edge weights; edges of weight 0 are dropped.")
 ]
-Abstain = Annotated[float | None, typer.Option(help="Leave the label blank where its probability is lower than this.")]
-EveryClass = Annotated[bool, typer.Option("--every-class", help="Add a column with the probability of each class.")]
+Abstain = Annotated[float | None, typer.Option(help="Leave the label blank below this probability.")]
+EveryClass = Annotated[bool, typer.Option("--every-class", help="Add one probability column per class.")]
 On = Annotated[
     str,
     typer.Option(
-        help="here; ray (the cluster of $RAY_ADDRESS, else one on this machine); or ray://HOST:PORT.",
+        help="Where to train: here; ray (the cluster at $RAY_ADDRESS, or a local one); or ray://HOST:PORT.",
         autocompletion=offer("here", "ray"),
     ),
 ]
 Batching = Annotated[
     str,
     typer.Option(
-        help="auto (in batches if the whole graph does not fit in memory), full, clusters, neighbors; or exactly, as clusters-64-4."
+        help="auto (mini-batches if the graph does not fit in memory), full, clusters, neighbors, or exactly, e.g. clusters-64-4."
     ),
 ]
-Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))]
+Device = Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.", autocompletion=offer(*DEVICES))]
 
 
 def check_abstain(abstain: float | None) -> None:

@@ -1,6 +1,6 @@
-"""Files of one command that appear together, whole, or not at all; and that are not lost when their folder cannot hold them.
+"""_Files of one command that appear together, whole, or not at all; and that are not lost when their folder cannot hold them.
 
-Files are written beside their folder first. A folder that is new takes them in one step. In one that holds something already they
+_Files are written beside their folder first. A folder that is new takes them in one step. In one that holds something already they
 are moved in one by one: should the process be killed between two of them, the next command that writes to that folder moves the
 rest. What a killed process left unfinished is swept by the next command too.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sharpen.errors import InputError
 
-Files = Mapping[str, Callable[[Path], object]]
+_Files = Mapping[str, Callable[[Path], object]]
 
 _PROBE = bytes(2**20)
 _UNFINISHED = re.compile(r"\.(writing|written)-([0-9a-f]{8})-(\d+)-")
@@ -74,7 +74,7 @@ def output_folder(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
         raise
 
 
-def write_together(folder: Path, files: Files) -> None:
+def write_together(folder: Path, files: _Files) -> None:
     """Write files under temporary names and move them to their places once all are written.
 
     Where that fails, they are written to a folder of their own instead, and the error says which.
@@ -107,7 +107,7 @@ def text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def _write_all(folder: Path, files: Files) -> None:
+def _write_all(folder: Path, files: _Files) -> None:
     unfinished = _unfinished(folder)
     try:
         for name, write in files.items():
@@ -178,7 +178,7 @@ def _host() -> str:
     return hashlib.sha256(this_host().encode()).hexdigest()[:8]
 
 
-def _rescued(folder: Path, files: Files) -> str:
+def _rescued(folder: Path, files: _Files) -> str:
     """Writes what can be written to the first other place that takes it; the words for where it is."""
     tried = []
     for place in dict.fromkeys((Path.cwd(), Path(tempfile.gettempdir()), Path.home())):

@@ -22,7 +22,7 @@ from sharpen.errors import InputError
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="model.safetensors, from `sharpen fit`.")],
+    model: Annotated[Path, typer.Argument(help="model.safetensors from `sharpen fit`.")],
     nodes: NodesFile,
     edges: EdgesFile = None,
     *,
@@ -33,14 +33,14 @@ def predict(
     weight: WeightColumn = None,
     abstain: Abstain = None,
     every_class: EveryClass = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet in place of .csv.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write: .csv or .parquet.", show_default="predictions.csv")
+        Path | None, typer.Option(help="Output file, .csv or .parquet.", show_default="predictions.csv")
     ] = None,
     device: Device = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but mistakes.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Label a graph with a model that `sharpen fit` saved: the same graph, a grown one, or another with the same columns."""
+    """Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns."""
     from sharpen.cli.outputs import write_together
     from sharpen.estimator import NodeClassifier
     from sharpen.files import FeatureEncoder, to_graph, write_predictions

@@ -14,13 +14,14 @@ from sharpen.models.registry import MODELS
 from sharpen.trial import to_frame
 
 recipe = typer.Typer(
-    no_args_is_help=True, help="Large graphs: settings by name; those in clusters are resumable, for torchrun too."
+    no_args_is_help=True,
+    help="Train on large graphs with tested settings; cluster recipes resume and run under torchrun.",
 )
 
 
 @recipe.command("list")
 def list_() -> None:
-    """What can be run."""
+    """List the recipes."""
     from sharpen.large.recipes import RECIPES
 
     for each in RECIPES.values():
@@ -29,26 +30,29 @@ def list_() -> None:
 
 @recipe.command()
 def run(
-    name: Annotated[str, typer.Argument(help="One of `sharpen recipe list`.")],
+    name: Annotated[str, typer.Argument(help="A recipe from `sharpen recipe list`.")],
     *,
     model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "sage",
-    lam: Annotated[str, typer.Option(help="λ to train, as 0,0.25; 0 is plain training.")] = "0,0.25",
-    seeds: Annotated[int, typer.Option(help="Seeds of each λ.", min=1)] = 1,
+    lam: Annotated[str, typer.Option(help="Values of λ, comma-separated; 0 is plain training.")] = "0,0.25",
+    seeds: Annotated[int, typer.Option(help="Seeds per λ.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="the recipe's", min=1)] = None,
-    generated: Annotated[
-        Path | None, typer.Option(help="Do not use the data but a graph of its size, generated in this folder.")
+    stored: Annotated[
+        Path | None,
+        typer.Option(
+            "--stored", "--generated", help="Use this stored graph instead of the dataset, e.g. a synthetic one."
+        ),
     ] = None,
-    scale: Annotated[float, typer.Option(help="Of the generated graph.", min=1e-4)] = 1.0,
+    scale: Annotated[float | None, typer.Option(hidden=True)] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/recipe-NAME-MODEL")
+        Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/recipe-NAME-MODEL")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON, and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON only.")] = False,
 ) -> None:
     """Run a recipe, and keep its records.
 
@@ -63,25 +67,28 @@ def run(
     from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints
     from sharpen.training.ranks import joined
 
-    if scale != 1 and generated is None:
-        raise InputError(f"--scale is {scale}, but data has the size it has; give --generated FOLDER too")
+    if scale is not None:
+        raise InputError(
+            f"--scale is {scale}, but a graph has the size it has; make a synthetic one of this scale with python "
+            "benchmarks/synthetic.py, and give it as --stored FOLDER"
+        )
     chosen = find_recipe(name)
     more = {} if epochs is None else {"epochs": epochs}
     parsed = parse_lams(lam)
     lams = AUTO_LAMS if isinstance(parsed, str) else tuple(dict.fromkeys(parsed))
     trials = [chosen.trial(model, lam=value, seed=seed, **more) for seed in range(seeds) for value in lams]
-    folder = out or Path("sharpen-out") / f"recipe-{name}-{model}{'-generated' if generated else ''}"
+    folder = out or Path("sharpen-out") / f"recipe-{name}-{model}{'-stored' if stored else ''}"
     kept = checkpoint_folder(folder, trials)
 
     def prepare() -> int:
         make_folder(folder)
-        return recipe_dataset(chosen, data, generated, scale).graph.num_nodes
+        return recipe_dataset(chosen, data, stored).graph.num_nodes
 
     with joined(device) as (ranks, device):
         ranks.decided(prepare)  # by one process, found by the others
         start = time.perf_counter()
         records = train(
-            recipe_dataset(chosen, data, generated, scale),
+            recipe_dataset(chosen, data, stored),
             trials,
             device=device,
             precision=precision,

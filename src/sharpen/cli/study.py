@@ -31,35 +31,38 @@ if TYPE_CHECKING:
     from sharpen.studies.status import CellProgress
 
 study = typer.Typer(
-    no_args_is_help=True, help="The paper's tables and figures, and your own studies: runs that resume."
+    no_args_is_help=True, help="Run and report the paper's tables and figures, or your own studies; runs resume."
 )
 study.command()(report)
 
-Names = Annotated[
+_Names = Annotated[
     list[str],
     typer.Argument(
-        help="Studies of `sharpen study list`, or YAML files of your own.",
+        help="Studies from `sharpen study list`, or your own YAML files.",
         autocompletion=lambda: [study.name for study in list_studies()],
     ),
 ]
-Protocol = Annotated[
-    str, typer.Option(help="paper (its splits and runs), paired (20 splits or seeds), ablation (its ablations' split).")
+_Protocol = Annotated[
+    str,
+    typer.Option(
+        help="paper (the paper's splits and seeds), paired (20 splits or seeds), ablation (the split of its ablations)."
+    ),
 ]
-Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-MaxEpochs = Annotated[int | None, typer.Option(help="At most so many epochs: for a quick look.", min=1)]
-Data = Annotated[
+_Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+_Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+_MaxEpochs = Annotated[int | None, typer.Option(help="Maximum epochs, for a quick look.", min=1)]
+_Data = Annotated[
     Path | None,
     typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
 ]
-StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
-Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.")]
-Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
+_StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
+_Device = Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")]
+_Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
 
 
 @study.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """What can be run: the paper's tables and figures."""
+    """List the studies of the paper."""
     studies = list_studies()
     if as_json:
         typer.echo(json.dumps([_summary(each) for each in studies], indent=2, ensure_ascii=False))
@@ -76,27 +79,27 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @study.command()
 def run(
-    names: Names,
-    protocol: Protocol = "paper",
-    datasets: Datasets = None,
-    models: Models = None,
+    names: _Names,
+    protocol: _Protocol = "paper",
+    datasets: _Datasets = None,
+    models: _Models = None,
     on: On = "here",
-    device: Device = "auto",
-    precision: Precision = "float32",
-    max_epochs: MaxEpochs = None,
-    store: StoreFolder = STORE,
-    data: Data = None,
-    download: Annotated[bool, typer.Option("--download", help="Download data that is not on this machine.")] = False,
+    device: _Device = "auto",
+    precision: _Precision = "float32",
+    max_epochs: _MaxEpochs = None,
+    store: _StoreFolder = STORE,
+    data: _Data = None,
+    download: Annotated[bool, typer.Option("--download", help="Download missing datasets.")] = False,
     time_limit: Annotated[
-        float | None, typer.Option(help="Minutes; starts nothing that would not end within them.", min=0)
+        float | None, typer.Option(help="Time limit in minutes; nothing is started that would exceed it.", min=0)
     ] = None,
-    traces: Annotated[bool, typer.Option("--traces", help="Keep losses, entropies and scores per epoch.")] = False,
-    max_members: Annotated[int, typer.Option(help="Most trials to train, and to lose, at once.", min=1)] = 205,
+    traces: Annotated[bool, typer.Option("--traces", help="Keep losses, entropies and scores of every epoch.")] = False,
+    max_members: Annotated[int, typer.Option(help="Maximum trials per batch.", min=1)] = 205,
 ) -> None:
-    """Train what is missing, the cheapest first, and keep every finished population.
+    """Train what is missing, cheapest first, and save every finished batch.
 
-    May be interrupted or killed at any time: the same command goes on where it
-    stopped. Several may run on one store.
+    Can be interrupted or killed at any time: the same command resumes. Several
+    processes can share a store.
     """
     studies = _studies(names)
     # Not above: torch takes seconds to import, and help and completion should not wait for it.
@@ -131,25 +134,25 @@ def status(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Studies to show cell by cell.",
-            show_default="all, a line each",
+            help="Studies to show in detail.",
+            show_default="a summary of all",
             autocompletion=lambda: [study.name for study in list_studies()],
         ),
     ] = None,
-    protocol: Protocol = "paper",
-    datasets: Datasets = None,
-    models: Models = None,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    max_epochs: MaxEpochs = None,
-    store: StoreFolder = STORE,
-    data: Data = None,
+    protocol: _Protocol = "paper",
+    datasets: _Datasets = None,
+    models: _Models = None,
+    device: _Device = "auto",
+    precision: _Precision = "float32",
+    max_epochs: _MaxEpochs = None,
+    store: _StoreFolder = STORE,
+    data: _Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """What is done, running and missing, why, and the time left on this machine.
+    """Show what is done, running and missing, why, and the estimated time left.
 
-    Reads only. The time is estimated from past records of the same cells where
-    there are some, else from measurements of similar ones.
+    Read-only. Times are estimated from records of the same cells, or else from
+    measurements of similar ones.
     """
     one_of("protocol", protocol, PROTOCOLS)
     all_studies = [each for each in list_studies() if each.reads is None and protocol in each.protocols]

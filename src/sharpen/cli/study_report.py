@@ -16,8 +16,7 @@ from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
 from sharpen.studies.protocol import one_of
 
 if TYPE_CHECKING:
-    from sharpen.report.builder import Reader
-    from sharpen.report.study import Sheet
+    from sharpen.report.blocks import Report
 
 STORE = Path("sharpen-out") / "store"
 
@@ -26,7 +25,7 @@ def report(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Studies of `sharpen study list`, or YAML files of your own.",
+            help="Studies from `sharpen study list`, or your own YAML files.",
             show_default="all of the paper",
             autocompletion=lambda: [study.name for study in list_studies()],
         ),
@@ -35,39 +34,38 @@ def report(
         str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}.", show_default="those with results")
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of records.")] = STORE,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("sharpen-out") / "report",
-    figures: Annotated[bool, typer.Option("--figures", help="Draw the figures too, as PNG and SVG.")] = False,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Whether to make page.html, to look at.")] = True,
-    findings: Annotated[
-        Path | None,
-        typer.Option(
-            help="A Markdown file whose numbers, between markers, are made anew.", exists=True, dir_okay=False
-        ),
-    ] = None,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("sharpen-out") / "report",
+    figures: Annotated[bool, typer.Option("--figures", help="Also draw the figures, as PNG and SVG.")] = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")] = True,
+    findings: Annotated[Path | None, typer.Option(hidden=True)] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(help="Report runs that were given this limit.", min=1, show_default="none")
+        int | None, typer.Option(help="Report runs with this limit.", min=1, show_default="none")
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
     ] = None,
 ) -> None:
-    """Write what the records of studies say: page.html with all of it to look at, and
-    for each study and protocol its page in Markdown, its numbers as CSV and its
-    tables as LaTeX; cells without records say why.
+    """Report the records of studies: an HTML report (page.html), and for each study
+    and protocol its findings as Markdown, its numbers as CSV and its tables as
+    LaTeX. Cells without records say why.
 
-    Published numbers stand beside ours. Differences are paired on the same splits
-    and seeds, with their 95 % intervals. Nothing is trained.
+    Published numbers are shown next to ours. Differences are paired on the same
+    splits and seeds, with 95 % confidence intervals. Nothing is trained.
     """
+    if findings is not None:
+        raise InputError(
+            "--findings is now a script of the repository: python results/findings.py FILE --store STORE; leave the option out here"
+        )
     if protocol is not None:
         one_of("protocol", protocol, PROTOCOLS)
     studies = each_once(map(load_study, names)) if names else list_studies()
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
-    from sharpen.analysis.outcome import costs
+    from sharpen.analysis.provenance import costs
     from sharpen.report.builder import Reader, unavailable
     from sharpen.report.page import study_page, write_page
-    from sharpen.report.study import index_markdown
     from sharpen.report.study_text import cost_sentence
+    from sharpen.report.text import index_markdown
     from sharpen.store import Store
 
     kept = Store(store)
@@ -79,73 +77,55 @@ def report(
         typer.echo(problem.line, err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
     make_folder(out, ["page.html"] if page else [])
-    sheets, parts = [], []
+    reports = []
     for study in studies:
         for chosen in [protocol] if protocol is not None else reader.protocols(study):
             if chosen not in study.protocols:
                 typer.echo(f"{study.name} is not run under {chosen}: left out.", err=True)
                 continue
-            sheet = reader.sheet(study, chosen)
-            write_sheet(sheet, out, figures)
-            sheets.append(sheet)
-            parts.append(reader.part(study, chosen))
-            typer.echo(f"{sheet.name}: {sheet.findings[0] if sheet.findings else sheet.progress + ' runs.'}")
-    if not sheets:
+            made = reader.report(study, chosen)
+            _write_report(made, out, figures)
+            reports.append(made)
+            typer.echo(f"{made.name}: {made.findings[0] if made.findings else made.progress + ' runs.'}")
+    if not reports:
         raise InputError(f"none of these studies is run under {protocol}; leave --protocol out, or name another")
     if not names and protocol is None:
-        index = index_markdown(sheets, cost_sentence(costs(reader.frame)))
+        index = index_markdown(reports, cost_sentence(costs(reader.frame)))
         write_together(out, {"README.md": partial(_write_text, index)})
-    if page and parts:
-        shown = study_page(parts, costs(reader.shown(parts)), shlex.join(["sharpen", *sys.argv[1:]]))
+    if page:
+        shown = study_page(reports, costs(reader.shown(reports)), shlex.join(["sharpen", *sys.argv[1:]]))
         write_together(out, {"page.html": partial(write_page, shown)})
-    if findings is not None:
-        write_findings(findings, reader)
     if not any(reader.has_runs(study, protocol) for study in studies):
         typer.echo(reader.hint(), err=True)
     typer.echo(
-        f"{len(sheets)} table{'s' * (len(sheets) != 1)} in Markdown, CSV and LaTeX{', and figures,' if figures else ''} in {out}"
+        f"{len(reports)} table{'s' * (len(reports) != 1)} in Markdown, CSV and LaTeX{', and figures,' if figures else ''} in {out}"
     )
-    if page and parts:
-        typer.echo(f"To look at all of it, open {out / 'page.html'}")
+    if page:
+        typer.echo(f"Report: {out / 'page.html'}")
 
 
-def write_sheet(sheet: Sheet, out: Path, figures: bool) -> None:
+def _write_report(report: Report, out: Path, figures: bool) -> None:
     """The files of one report, together or not at all."""
-    from sharpen.report.figures import save_figure
-    from sharpen.report.study import sheet_csv, sheet_latex, sheet_markdown
+    from sharpen.report.figures import draw, save_figure
+    from sharpen.report.text import report_csv, report_latex, report_markdown
 
-    if figures and sheet.figures:
+    if figures and report.figures:
         make_folder(out / "figures")
-        drawn = {name: draw() for name, draw in sheet.figures.items()}
+        drawn = {name: draw(charts) for name, charts in report.figures.items()}
         write_together(
             out / "figures",
             {
-                f"{sheet.name}-{name}.{ending}": partial(save_figure, figure)
+                f"{report.name}-{name}.{ending}": partial(save_figure, figure)
                 for name, figure in drawn.items()
                 for ending in ("png", "svg")
             },
         )
     texts = {
-        "md": sheet_markdown(sheet, "figures" if figures else None),
-        "csv": sheet_csv(sheet),
-        "tex": sheet_latex(sheet),
+        "md": report_markdown(report, "figures" if figures else None),
+        "csv": report_csv(report),
+        "tex": report_latex(report),
     }
-    write_together(out, {f"{sheet.name}.{ending}": partial(_write_text, text) for ending, text in texts.items()})
-
-
-def write_findings(path: Path, reader: Reader) -> None:
-    """The file with its numbers made anew."""
-    from sharpen.analysis.outcome import costs
-    from sharpen.report.findings import fill, findings_blocks
-
-    blocks = findings_blocks(
-        lambda name, protocol: reader.outcome(load_study(name), protocol),
-        reader.traces,
-        costs(reader.frame),
-        reader.protocols,
-    )
-    text = fill(path.read_text(encoding="utf-8"), blocks)
-    write_together(path.parent, {path.name: partial(_write_text, text)})
+    write_together(out, {f"{report.name}.{ending}": partial(_write_text, text) for ending, text in texts.items()})
 
 
 def _write_text(text: str, path: Path) -> None:

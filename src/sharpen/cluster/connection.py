@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import socket
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from sharpen.cluster.leftovers import watched_folder
 from sharpen.errors import InputError
 
 HERE = "here"
+# Despite its name, what decides on every system whether Ray uses the loopback interface only; Ray reads it on import.
+_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 def check_place(on: str) -> None:
@@ -47,25 +50,35 @@ def connected(on: str, say: Callable[[str], None] = lambda line: None) -> Iterat
     check_place(on)
     address = on if on != "ray" else os.environ.get("RAY_ADDRESS", "")
     address = "" if address == "local" else address  # Ray's word for a cluster of one's own
+    before = "ray" in sys.modules and _LOOPBACK not in os.environ and not _imported
     with _environment({} if address else _private_variables()):
         ray = _import_ray()
         if ray.is_initialized():
             yield
             return
+        if not address and before:
+            raise _reachable(f"ray was imported before, without {_LOOPBACK}=0")
         with _joined(ray, address) if address else _started(ray):
             if address and os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
                 say(
                     "This Ray cluster asks for no token: whoever reaches it can run code on its machines. "
-                    "RAY_AUTH_MODE=token when it is started fixes that."
+                    "Start it with RAY_AUTH_MODE=token to fix that."
                 )
             yield
 
 
+# Whether Ray was imported here first, with the variables of a private cluster.
+_imported: list[bool] = []
+
+
 def _import_ray() -> Any:
+    private = "ray" not in sys.modules and os.environ.get(_LOOPBACK) == "0"
     try:
         import ray
     except ImportError as error:
         raise InputError(f'--on ray needs the package ray ({error}); pip install "graph-sharpen[ray]"') from error
+    if private:
+        _imported.append(True)
     return ray
 
 
@@ -98,6 +111,13 @@ def _check_listener(address: str) -> None:
             raise _unreachable(address, error.strerror or str(error)) from None
 
 
+def _reachable(what: str) -> InputError:
+    return InputError(
+        f"{what}, so that other machines could reach a cluster that is started here; set {_LOOPBACK}=0 before ray is imported. If "
+        "others are meant to reach it, call ray.init() yourself before, or name a running cluster in RAY_ADDRESS"
+    )
+
+
 def _unreachable(address: str, reason: str) -> InputError:
     return InputError(
         f"cannot connect to the Ray cluster at {address} ({reason.splitlines()[0]}); is it running, with the same versions of "
@@ -109,44 +129,27 @@ def _unreachable(address: str, reason: str) -> InputError:
 def _started(ray: Any) -> Iterator[None]:
     # Ray opens the folder that it is given to every user of the machine; the one around it stays closed.
     with watched_folder() as folder:
-        with _loopback(ray):
-            ray.init(
-                address="local",
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                _temp_dir=str(folder / "ray"),
-            )
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=str(folder / "ray"),
+        )
         try:
             # By Ray's own word, and not by what was asked for: other versions may understand something else by it.
             addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
             if not all(ipaddress.ip_address(address).is_loopback for address in addresses):
-                raise InputError(
-                    f"Ray would listen on {addresses[0]}, for other machines too; if that is meant, call ray.init() yourself "
-                    "before, or start a cluster and name it in RAY_ADDRESS"
-                )
+                raise _reachable(f"Ray listens on {addresses[0]}")
             yield
         finally:
             ray.shutdown()
 
 
-@contextmanager
-def _loopback(ray: Any) -> Iterator[None]:
-    """Has a Ray that was imported before see what :func:`_private_variables` says of interfaces: it reads that on import."""
-    constants = ray._private.ray_constants
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        constants.ENABLE_RAY_CLUSTER = before
-
-
 def _private_variables() -> dict[str, str]:
     """Environment variables for a cluster of our own; what the user has set is respected."""
-    # Despite its name, what decides on every system whether Ray uses the loopback interface only. RAY_AUTH_MODE is left to
-    # Ray, which sets it to token for a cluster that it starts, also where it was imported before.
-    variables = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    # RAY_AUTH_MODE is left to Ray, which sets it to token for a cluster that it starts, also where it was imported before.
+    variables = {_LOOPBACK: "0", "RAY_USAGE_STATS_ENABLED": "0"}
     if "RAY_AUTH_TOKEN" not in os.environ and "RAY_AUTH_TOKEN_PATH" not in os.environ:
         # In the environment of our own processes, and not in a file, where Ray would put it for all to read.
         variables["RAY_AUTH_TOKEN"] = _token()

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PREFIX = "sharpen-ray-"
+_PREFIX = "sharpen-ray-"
 _OWNER = "owner"
 
 
@@ -34,7 +34,7 @@ def watched_folder() -> Iterator[Path]:
     # A short path, because sockets lie below it, and their paths are limited to about a hundred characters.
     root = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
     sweep(Path(root))
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
     (folder / _OWNER).write_text(_signature(os.getpid()), encoding="utf-8")
     watcher = _watch(folder)
     try:
@@ -44,7 +44,7 @@ def watched_folder() -> Iterator[Path]:
             watcher.stdin.close()
             with suppress(subprocess.TimeoutExpired):
                 watcher.wait(30)
-        end(folder)
+        _end(folder)
 
 
 def sweep(root: Path) -> None:
@@ -52,14 +52,14 @@ def sweep(root: Path) -> None:
 
     >>> sweep(Path("no/such/folder"))
     """
-    for folder in root.glob(f"{PREFIX}*"):
+    for folder in root.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             owner = (folder / _OWNER).read_text(encoding="utf-8")
             if folder.stat().st_uid == os.getuid() and owner != _signature(int(owner.split()[0])):
-                end(folder)
+                _end(folder)
 
 
-def end(folder: Path) -> None:
+def _end(folder: Path) -> None:
     """Kills the processes that work in the folder, and removes it."""
     for _ in range(50):
         found = _processes(folder)
@@ -120,4 +120,4 @@ def _signature(process: int) -> str:
 if __name__ == "__main__":
     # The folder comes in two parts, so that this process does not take itself for one of those in it.
     sys.stdin.buffer.read()
-    end(Path(sys.argv[2]) / sys.argv[1])
+    _end(Path(sys.argv[2]) / sys.argv[1])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sharpen.cluster.connection import HERE, check_place, connected
 from sharpen.cluster.parcel import Parcel, pack
-from sharpen.cluster.task import RETRIES, TOO_MANY_LOST, Board, OtherCode, Report, ready, source, train_population
+from sharpen.cluster.task import Board, OtherCode, Report, ready, source, train_population
 from sharpen.cluster.view import WorkersView
 from sharpen.datasets import Dataset
 from sharpen.errors import InputError
@@ -21,6 +21,8 @@ from sharpen.training.trials import shared
 from sharpen.trial import Record, Trial
 
 _LOOK_SECONDS = 0.5
+# A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
+_RETRIES = 3
 # Where trials are shared out all at once: more shares than CPUs, because some take longer than others.
 _SHARES_OF_A_CPU = 2
 # What a process on a CPU takes, at most as far as was seen: of itself, and of one layer's activations.
@@ -51,9 +53,12 @@ class Result:
 
 @dataclass
 class _Task:
+    """A population under way: how to hand it to a worker, and which worker, counted from 1, has it."""
+
     number: int
     what: str
-    reference: Any = field(repr=False)
+    hand_out: Callable[[int], Any] = field(repr=False)
+    attempt: int = 1
 
 
 class Pool:
@@ -145,12 +150,15 @@ class Pool:
         if self.kind == "cpu":  # what no machine has would be waited for in vain
             share = {"num_cpus": 1, "memory": min(_bytes_needed(data, size, trials[0]), self._largest_memory())}
         number, what = self._started, _what(trials)
-        task = self._remote.options(name=what, max_retries=RETRIES, scheduling_strategy="SPREAD", **share)
-        options = options | self._options
-        reference = task.remote(parcel, list(trials), options, tuple(keep), number, self._board, source())
-        self._tasks[reference] = _Task(number, what, reference)
+        # Handed out again here, and not by Ray, which would not tell a worker how many were lost before it.
+        task = self._remote.options(name=what, max_retries=0, scheduling_strategy="SPREAD", **share)
+        given = (parcel, list(trials), options | self._options, tuple(keep), number, self._board, source())
+        self._hand_out(_Task(number, what, lambda attempt: task.remote(*given, attempt)))
         self._started += 1
         return number
+
+    def _hand_out(self, task: _Task) -> None:
+        self._tasks[task.hand_out(task.attempt)] = task
 
     def train(
         self, data: Dataset | Graph, trials: Iterable[Trial], *, keep_weights: bool = False, **options: Any
@@ -195,26 +203,32 @@ class Pool:
         Args:
             take: Is given what came of it before, with its number.
         """
-        done: list[Any] = []
+        result = None
         try:
-            while not done:
+            while result is None:
                 self._look()
                 done, _ = self._ray.wait(list(self._tasks), num_returns=1, timeout=_LOOK_SECONDS)
+                if done:
+                    task = self._tasks.pop(done[0])
+                    result = self._result(done[0], task)
         finally:
             self._view.rest()
-        task = self._tasks.pop(done[0])
         self._board.end.remote(task.number)
-        take(task.number, self._result(task))
+        take(task.number, result)
         return task.number
 
-    def _result(self, task: _Task) -> Result:
+    def _result(self, reference: Any, task: _Task) -> Result | None:
+        """What came of a population; None if its worker was lost and another one has it now."""
         lost = self._ray.exceptions
         try:
-            outcome, node, attempts = self._get(task.reference)
+            outcome, node = self._get(reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError, lost.ObjectLostError) as error:
-            reason = f"{TOO_MANY_LOST} ({type(error).__name__}); is there enough memory?"
-            return Result(InputError(reason), attempts=RETRIES + 1)
-        return Result(outcome, self.labels().get(node, node[:4]), attempts)
+            if task.attempt <= _RETRIES:
+                self._hand_out(replace(task, attempt=task.attempt + 1))
+                return None
+            reason = f"{_RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
+            return Result(InputError(reason), attempts=task.attempt)
+        return Result(outcome, self.labels().get(node, node[:4]), task.attempt)
 
     def _get(self, reference: Any) -> Any:
         try:

@@ -19,10 +19,7 @@ from sharpen.training import train
 from sharpen.training.memory import memory_left
 from sharpen.trial import Record, Trial
 
-REPORT_SECONDS = 0.5
-# A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
-RETRIES = 3
-TOO_MANY_LOST = f"{RETRIES + 1} workers were lost over it"
+_REPORT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -127,8 +124,9 @@ def train_population(
     number: int,
     board: Any,
     expected: str,
-) -> tuple[list[Record] | InputError, str, int]:
-    """Trains in a process of the cluster; gives the records, or why there are none; then the machine's id, and the attempt.
+    attempt: int = 1,
+) -> tuple[list[Record] | InputError, str]:
+    """Trains in a process of the cluster; gives the records, or why there are none; then the machine's id.
 
     Args:
         parcel: The dataset or graph; Ray hands it over from its machine's shared memory.
@@ -136,6 +134,7 @@ def train_population(
         keep: Of ``traces``, ``logits`` and ``weights``, what is to travel back.
         number, board: What to report as, and where.
         expected: The driver's :func:`source`.
+        attempt: Which worker this is to take it up, counted from 1.
     """
     import ray
 
@@ -145,10 +144,6 @@ def train_population(
             f"{socket.gethostname()} has other code of sharpen than the machine that it works for; install the same on both"
         )
     node, total = ray.get_runtime_context().get_node_id(), sum(trial.epochs or 0 for trial in trials)
-    # The runtime context does not tell, and the board may have been lost with the last worker.
-    attempt = 1 + ray._private.worker.global_worker.core_worker.get_current_task_attempt_number()
-    if attempt > RETRIES + 1:  # Ray counts workers that it kills for memory apart, and does so without end
-        return InputError(f"{TOO_MANY_LOST}; is there enough memory?"), node, RETRIES + 1
     # Nobody waits for an answer: without a board it is trained all the same.
     board.begin.remote(Report(number, node, os.getpid(), attempt, 0, total))
     done, told = 0, time.monotonic()
@@ -156,14 +151,14 @@ def train_population(
     def tell(member_epochs: int) -> None:
         nonlocal done, told
         done += member_epochs
-        if time.monotonic() - told > REPORT_SECONDS:
+        if time.monotonic() - told > _REPORT_SECONDS:
             told = time.monotonic()
             board.advance.remote(number, attempt, done)
 
     try:
         records = train(_unpacked(parcel), trials, **{**options, "progress": tell})
     except InputError as error:
-        return InputError(str(error)), node, attempt
+        return InputError(str(error)), node
     dropped: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}
     left = {name: empty for name, empty in dropped.items() if name not in keep}
-    return [replace(record, **left) for record in records], node, attempt
+    return [replace(record, **left) for record in records], node

@@ -10,7 +10,7 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split, draw_split
 
-METRICS = ("accuracy", "balanced-accuracy", "roc-auc")
+_METRICS = ("accuracy", "balanced-accuracy", "roc-auc")
 
 
 class NoSuchSplit(InputError, KeyError):
@@ -145,8 +145,8 @@ class Dataset:
     splits: Splits
 
     def __init__(self, name: str, graph: Graph, metric: str = "accuracy", splits: Splits | None = None) -> None:
-        if metric not in METRICS:
-            raise InputError(f"metric is {metric!r}; give one of {', '.join(METRICS)}")
+        if metric not in _METRICS:
+            raise InputError(f"metric is {metric!r}; give one of {', '.join(_METRICS)}")
         if metric == "roc-auc" and graph.num_classes != 2:
             raise InputError(
                 f"metric is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}; "

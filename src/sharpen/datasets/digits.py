@@ -17,7 +17,7 @@ from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile
 from sharpen.graph import Graph
 
-NEIGHBORS = 10
+_NEIGHBORS = 10
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:
@@ -42,8 +42,8 @@ def load(name: str, root: Folder = None) -> Dataset:
 
     bunch = load_digits()
     pixels = bunch.data.astype(np.int64)
-    nearest = nearest_neighbors(pixels, NEIGHBORS)
-    pairs = np.stack([np.repeat(np.arange(len(pixels)), NEIGHBORS), nearest.reshape(-1)])
+    nearest = nearest_neighbors(pixels, _NEIGHBORS)
+    pairs = np.stack([np.repeat(np.arange(len(pixels)), _NEIGHBORS), nearest.reshape(-1)])
     graph = Graph(
         x=pixels / 16,  # pixels go from 0 to 16
         edge_index=both_directions(torch.from_numpy(pairs)),

@@ -18,14 +18,14 @@ from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
-from sharpen.graph.splits import load_split
+from sharpen.graph.split_files import load_split
 
-URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
-SPLITS_URL = (
+_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
+_SPLITS_URL = (
     "https://raw.githubusercontent.com/LUOyk1999/tunedGNN/23f9604e8b13a9a6d3faa2f691cd844006979153/medium_graph/data"
 )
 
-ARRAYS = (
+_ARRAYS = (
     *(f"{matrix}_{part}" for matrix in ("attr", "adj") for part in ("data", "indices", "indptr", "shape")),
     "labels",
 )
@@ -38,7 +38,7 @@ GRAPHS = {
     "physics": "coauthor/Physics/raw/ms_academic_phy.npz",
 }
 
-SPLITS = {
+_SPLITS = {
     "computer": ("amazon-computer", "dff698aba1dd30b8bd7d1dca65c60b1f8d9027d950e07a23e86dcbf16c539f24"),
     "photo": ("amazon-photo", "0609f6ab15ddabfe33a34f10d960d09499e634472f72104abb1f3be858127432"),
     "cs": ("coauthor-cs", "b8c46a38d93b1f9d6b8b8ab944d870e8d44ccdde0639188681e0d38212480ec5"),
@@ -96,17 +96,17 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> [file.path for file in files("cs")]
     ['coauthor/CS/raw/ms_academic_cs.npz', 'splits/cs.npz']
     """
-    upstream, sha256 = SPLITS[name]
+    upstream, sha256 = _SPLITS[name]
     return (
-        RemoteFile(GRAPHS[name], f"{URL}/{Path(GRAPHS[name]).name}", holds=tuple(f"{array}.npy" for array in ARRAYS)),
-        RemoteFile(f"splits/{name}.npz", f"{SPLITS_URL}/{upstream}_split.npz", sha256),
+        RemoteFile(GRAPHS[name], f"{_URL}/{Path(GRAPHS[name]).name}", holds=tuple(f"{array}.npy" for array in _ARRAYS)),
+        RemoteFile(f"splits/{name}.npz", f"{_SPLITS_URL}/{upstream}_split.npz", sha256),
     )
 
 
 def load(name: str, root: Folder = None) -> Dataset:
     """One of the four graphs with its fixed split; features row-normalised and sparse."""
     graph_file, split_file = (get_file(file, root) for file in files(name))
-    arrays = read_arrays(graph_file, ARRAYS)
+    arrays = read_arrays(graph_file, _ARRAYS)
     words, edges = _matrix(graph_file, arrays, "attr"), _matrix(graph_file, arrays, "adj")
     words.sum_duplicates()
     words.eliminate_zeros()

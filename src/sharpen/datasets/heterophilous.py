@@ -16,12 +16,12 @@ from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.graph import Graph
 from sharpen.graph.splits import from_masks
 
-URL = (
+_URL = (
     "https://raw.githubusercontent.com/yandex-research/heterophilous-graphs/"
     "a431395582e929d88271309716bea4fe24ce6318/data"
 )
 
-FILES = {
+_FILES = {
     "roman-empire": "heterophilous/roman_empire/raw/roman_empire.npz",
     "amazon-ratings": "heterophilous/amazon_ratings/raw/amazon_ratings.npz",
     "minesweeper": "heterophilous/minesweeper/raw/minesweeper.npz",
@@ -29,7 +29,7 @@ FILES = {
     "chameleon": "heterophilous/filtered/chameleon_filtered.npz",
 }
 
-SHA256 = {
+_SHA256 = {
     "roman-empire": "a58ba741d123bf892fe5c872138d07463d75a2e9012360b8dd78ac2d4766d428",
     "amazon-ratings": "4c3a3e3b9d9f6cba0fede4625a00aad8c5721c1a36ed771367f446763241c7dd",
     "minesweeper": "e664c8dacf1e8ac466c2c09ed4b237bd2c5541f47a6eae9c6092cb87f16412b3",
@@ -37,9 +37,9 @@ SHA256 = {
     "chameleon": "bf46f07e1fb5249280447e5fe3100f3e82fc4b93ad1e13ffcfdec924b6ac0bb5",
 }
 
-METRIC = {"minesweeper": "roc-auc"}
+_METRIC = {"minesweeper": "roc-auc"}
 CLASS_NAMES = {"minesweeper": ("no mine", "mine")}  # the other files only number their classes
-BAG_OF_WORDS = ("squirrel", "chameleon")  # below one percent filled
+_BAG_OF_WORDS = ("squirrel", "chameleon")  # below one percent filled
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:
@@ -48,7 +48,7 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> files("squirrel")[0].path
     'heterophilous/filtered/squirrel_filtered.npz'
     """
-    return (RemoteFile(FILES[name], f"{URL}/{FILES[name].rsplit('/', 1)[1]}", SHA256[name]),)
+    return (RemoteFile(_FILES[name], f"{_URL}/{_FILES[name].rsplit('/', 1)[1]}", _SHA256[name]),)
 
 
 def load(name: str, root: Folder = None) -> Dataset:
@@ -58,7 +58,7 @@ def load(name: str, root: Folder = None) -> Dataset:
     x = arrays["node_features"]
     edge_index = torch.from_numpy(arrays["edges"].T.astype(np.int64))
     graph = Graph(
-        x=scipy.sparse.csr_array(x) if name in BAG_OF_WORDS else x,
+        x=scipy.sparse.csr_array(x) if name in _BAG_OF_WORDS else x,
         edge_index=both_directions(edge_index),
         y=arrays["node_labels"],
         class_names=CLASS_NAMES.get(name),
@@ -66,4 +66,4 @@ def load(name: str, root: Folder = None) -> Dataset:
     )
     triples = zip(*(arrays[key] for key in masks), strict=True)
     given = [from_masks(train, val, test, f"given-{i}") for i, (train, val, test) in enumerate(triples)]
-    return Dataset(name, graph, METRIC.get(name, "accuracy"), Splits(given, y=graph.y))
+    return Dataset(name, graph, _METRIC.get(name, "accuracy"), Splits(given, y=graph.y))

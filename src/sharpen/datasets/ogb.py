@@ -25,9 +25,9 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
 
-URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
-RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
-PARTS = ("train", "valid", "test")
+_URL = "https://snap.stanford.edu/ogb/data/nodeproppred"
+_RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+_PARTS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class _Archive:
 
     @property
     def members(self) -> tuple[str, ...]:
-        parts = (f"split/{self.split}/{part}.csv.gz" for part in PARTS)
-        return (*(f"raw/{part}.csv.gz" for part in RAW), *parts, self.class_names)
+        parts = (f"split/{self.split}/{part}.csv.gz" for part in _PARTS)
+        return (*(f"raw/{part}.csv.gz" for part in _RAW), *parts, self.class_names)
 
 
-ARCHIVES = {
+_ARCHIVES = {
     "ogbn-arxiv": _Archive(
         "arxiv",
         "time",
@@ -64,9 +64,9 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> files("ogbn-arxiv")[0].path
     'ogb/arxiv.zip'
     """
-    archive = ARCHIVES[name]
+    archive = _ARCHIVES[name]
     members = tuple(f"{archive.name}/{member}" for member in archive.members)
-    place, url = f"ogb/{archive.name}.zip", f"{URL}/{archive.name}.zip"
+    place, url = f"ogb/{archive.name}.zip", f"{_URL}/{archive.name}.zip"
     return (RemoteFile(place, url, archive.sha256, members, archive.most),)
 
 
@@ -76,7 +76,7 @@ def load(name: str, root: Folder = None) -> Dataset:
         from ogb.io.read_graph_raw import read_csv_graph_raw
     except ImportError as error:
         raise InputError(f'{name} needs the package ogb ({error}); pip install "graph-sharpen[ogb]"') from error
-    known, archive = ARCHIVES[name], get_file(files(name)[0], root)
+    known, archive = _ARCHIVES[name], get_file(files(name)[0], root)
     with tempfile.TemporaryDirectory() as unpacked:
         folder = Path(unpacked) / known.name
         try:
@@ -87,7 +87,7 @@ def load(name: str, root: Folder = None) -> Dataset:
                 raw = read_csv_graph_raw(str(folder / "raw"))[0]
             y = _read(folder / "raw/node-label.csv.gz")[0].to_numpy()
             split = Split(
-                "given-0", *(_read(folder / f"split/{known.split}/{part}.csv.gz")[0].to_numpy() for part in PARTS)
+                "given-0", *(_read(folder / f"split/{known.split}/{part}.csv.gz")[0].to_numpy() for part in _PARTS)
             )
             categories = _read(folder / known.class_names, header=0).iloc[:, 1]  # the row number is the class
         except (OSError, EOFError, LookupError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:

@@ -18,11 +18,11 @@ from sharpen.datasets.download import Folder, RemoteFile, read_verified
 from sharpen.graph import Graph
 from sharpen.graph.splits import from_masks
 
-URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
+_URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
 
 FOLDERS = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 
-SHA256 = {
+_SHA256 = {
     "ind.cora.x": "23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab",
     "ind.cora.tx": "b9afbaa4a400df991f6f02ef677e1e44da55ffc04801fd02f9e673987829226a",
     "ind.cora.allx": "9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543",
@@ -72,8 +72,8 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     'planetoid/Cora/raw/ind.cora.x'
     """
     return tuple(
-        RemoteFile(f"planetoid/{FOLDERS[name]}/raw/{file}", f"{URL}/{file}", sha256)
-        for file, sha256 in SHA256.items()
+        RemoteFile(f"planetoid/{FOLDERS[name]}/raw/{file}", f"{_URL}/{file}", sha256)
+        for file, sha256 in _SHA256.items()
         if file.startswith(f"ind.{name}.")
     )
 

@@ -18,10 +18,10 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.splits import from_masks
 
-URL = "https://github.com/pmernyei/wiki-cs-dataset/raw/master/dataset/data.json"
-SHA256 = "9bf8cb3ef8eeae81b25e6ccbe0ea195600c205d7edf63ce04f2ec8d9c7dcb3d8"
+_URL = "https://github.com/pmernyei/wiki-cs-dataset/raw/master/dataset/data.json"
+_SHA256 = "9bf8cb3ef8eeae81b25e6ccbe0ea195600c205d7edf63ce04f2ec8d9c7dcb3d8"
 
-CLASS_NAMES = (
+_CLASS_NAMES = (
     "Computational linguistics",
     "Databases",
     "Operating systems",
@@ -41,7 +41,7 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> files("wikics")[0].path
     'wikics/raw/data.json'
     """
-    return (RemoteFile("wikics/raw/data.json", URL, SHA256, most=256 * 2**20),)
+    return (RemoteFile("wikics/raw/data.json", _URL, _SHA256, most=256 * 2**20),)
 
 
 def load(name: str, root: Folder = None) -> Dataset:
@@ -61,6 +61,6 @@ def load(name: str, root: Folder = None) -> Dataset:
             "put the published file in its place, or remove it to have it downloaded"
         ) from error
     edge_index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
-    graph = Graph(x, both_directions(edge_index), y, CLASS_NAMES, name)
+    graph = Graph(x, both_directions(edge_index), y, _CLASS_NAMES, name)
     given = [from_masks(train[i], val[i] | stopping[i], test, name=f"given-{i}") for i in range(len(train))]
     return Dataset(name, graph, splits=Splits(given, y=graph.y))

@@ -4,19 +4,8 @@ from sharpen.evaluation.calibration import brier, coverage_curve, ece, fit_tempe
 from sharpen.evaluation.classes import balanced_accuracy, macro_f1
 from sharpen.evaluation.comparison import Comparison, Variant, choose_by_validation, compare_lams
 from sharpen.evaluation.metrics import accuracy, roc_auc
-from sharpen.evaluation.paired import (
-    Consistency,
-    PairedDifference,
-    Pairs,
-    UnpairedDifference,
-    by_split,
-    consistent_with,
-    glass_delta,
-    holm,
-    pair,
-    paired_difference,
-    unpaired_difference,
-)
+from sharpen.evaluation.paired import PairedDifference, Pairs, by_split, glass_delta, holm, pair, paired_difference
+from sharpen.evaluation.unpaired import Consistency, UnpairedDifference, consistent_with, unpaired_difference
 
 __all__ = [
     "Comparison",

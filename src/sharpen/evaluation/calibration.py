@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 
 from sharpen.errors import InputError
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 # Temperatures are sought between these: beyond them a prediction is a vertex or the centre of the simplex anyway.
 COLDEST, HOTTEST = 0.05, 20.0
@@ -28,13 +28,13 @@ class Reliability(NamedTuple):
     [0, 2]
     """
 
-    edges: Floats
+    edges: _Floats
     """``[bins + 1]``, from 0 to 1."""
     nodes: NDArray[np.int64]
     """How many nodes fall into each bin."""
-    confidence: Floats
+    confidence: _Floats
     """Their mean probability of the predicted class; NaN in an empty bin."""
-    accuracy: Floats
+    accuracy: _Floats
     """The share of them whose prediction is right; NaN in an empty bin."""
 
 
@@ -45,10 +45,10 @@ class Coverage(NamedTuple):
     [1.0]
     """
 
-    threshold: Floats
-    coverage: Floats
+    threshold: _Floats
+    coverage: _Floats
     """The share of nodes whose largest probability is at least the threshold."""
-    accuracy: Floats
+    accuracy: _Floats
     """The share of those that are right; NaN where none is answered."""
 
 
@@ -160,7 +160,7 @@ def fit_temperature(logits: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> 
     return float(np.exp(-found.x))
 
 
-def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> Floats:
+def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> _Floats:
     r"""How much to listen to each of several opinions: the weights of their log-linear pool of least log-loss.
 
     .. math:: p_i \propto \prod_k q_{ik}^{w_k}, \qquad w_k \ge 0
@@ -183,7 +183,7 @@ def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> Float
     target = np.full(z.shape[1:], smoothing / max(1, z.shape[2] - 1))
     target[np.arange(len(target)), classes] = 1 - smoothing
 
-    def loss(weights: Floats) -> tuple[float, Floats]:
+    def loss(weights: _Floats) -> tuple[float, _Floats]:
         log_p = log_softmax(np.tensordot(weights, z, 1), axis=1)
         gap = (np.exp(log_p) - target) / len(target)
         return float(-(target * log_p).sum(1).mean()), np.tensordot(z, gap, 2)
@@ -237,7 +237,7 @@ def coverage_curve(probabilities: ArrayLike, y: ArrayLike, thresholds: ArrayLike
     return Coverage(levels, answered.mean(1), accuracy)
 
 
-def _checked(probabilities: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+def _checked(probabilities: ArrayLike, y: ArrayLike) -> tuple[_Floats, NDArray[np.int64]]:
     p, classes = np.asarray(probabilities, dtype=np.float64), np.asarray(y)
     if p.ndim != 2 or classes.shape != (len(p),) or not len(p):
         raise InputError(f"probabilities has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1")

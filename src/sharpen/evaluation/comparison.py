@@ -10,7 +10,7 @@ import pandas as pd
 from sharpen.errors import InputError
 from sharpen.evaluation.paired import PairedDifference, by_split, holm, pair, paired_difference
 
-Name = TypeVar("Name")
+_Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def compare_lams(
     )
 
 
-def choose_by_validation(candidates: Mapping[Name, pd.DataFrame], change: Callable[[Any], Any] = abs) -> Name:
+def choose_by_validation(candidates: Mapping[_Name, pd.DataFrame], change: Callable[[Any], Any] = abs) -> _Name:
     """The λ, or what else has runs, with the highest mean validation score over all its runs; test scores are not read.
 
     One whose runs diverge more often than another's is not chosen, and of equals the one that changes least is, and then the first.
@@ -166,7 +166,7 @@ def choose_by_validation(candidates: Mapping[Name, pd.DataFrame], change: Callab
     'little'
     """
 
-    def demerit(name: Name) -> tuple[int, float, Any]:
+    def demerit(name: _Name) -> tuple[int, float, Any]:
         val = candidates[name]["val"]
         # Scores are counts over counts: means of the same total must tie, whatever their last digits say.
         mean = round(float(val.mean()), 9)

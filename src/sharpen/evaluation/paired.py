@@ -1,4 +1,4 @@
-r"""Statistics of differences: paired on the same splits and seeds, or labeled as unpaired.
+r"""Statistics of differences that are paired on the same splits and seeds.
 
 A split moves the score of every variant up or down together. The difference of two variants on the same split and seed
 is free of that: its spread, and not the spread of the scores, says how sure a gain is.
@@ -11,13 +11,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from sharpen.errors import InputError
-
-Floats = NDArray[np.float64]
-Interval = tuple[float, float]
+from sharpen.evaluation.samples import Floats, Interval, checked_scores, spread, t_interval_of, t_p_value
 
 # With fewer pairs the resamples are too few different means for an interval: with three there are ten, with eight 6,435.
 FEWEST_BOOTSTRAPPED = 8
@@ -74,46 +72,6 @@ class PairedDifference:
         return 1.0 if self.n > 1 and self.ties == self.n else math.nan
 
 
-@dataclass(frozen=True)
-class UnpairedDifference:
-    """What two separate samples say about ``a`` against ``b``; see :func:`unpaired_difference`.
-
-    >>> unpaired_difference([0.82, 0.85], [0.81, 0.83]).kind
-    'unpaired'
-    """
-
-    n_a: int
-    n_b: int
-    mean_a: float
-    mean_b: float
-    sd_a: float | None
-    sd_b: float | None
-    difference: float
-    t_interval: Interval | None
-    t_p: float | None
-    note: str | None = None
-    kind: Literal["unpaired"] = "unpaired"
-
-
-@dataclass(frozen=True)
-class Consistency:
-    """Whether our scores agree with a published mean; see :func:`consistent_with`.
-
-    ``consistent`` is ``None`` when neither side has a spread. ``distance`` is the difference in combined standard
-    deviations, √(sd² + published sd²): how far apart two single runs of the two sides would be expected to lie.
-
-    >>> round(consistent_with(84.0, 0.3, 5, [84.1, 84.9, 84.5]).distance, 2)
-    1.0
-    """
-
-    consistent: bool | None
-    difference: float
-    t_interval: Interval | None
-    t_p: float | None
-    distance: float | None
-    note: str | None = None
-
-
 class Pairs(NamedTuple):
     """Two columns of scores, aligned; see :func:`pair`.
 
@@ -153,22 +111,22 @@ def paired_difference(
     >>> f"{d.difference:+.3f} in [{d.t_interval[0]:+.3f}, {d.t_interval[1]:+.3f}], p = {d.t_p:.3f}, {d.wins} wins"
     '+0.375 in [-0.305, +1.055], p = 0.177, 3 wins'
     """
-    a, b = _scores(a, "a"), _scores(b, "b")
+    a, b = checked_scores(a, "a"), checked_scores(b, "b")
     if a.size != b.size:
         raise InputError(
             f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
         )
     d = _rounded_differences(a, b)
     n, mean = d.size, _without_rounding(float(d.mean()), a, b)
-    spread = n > 1 and bool(np.ptp(d) > 0)
-    error = float(d.std(ddof=1) / np.sqrt(n)) if spread else None
+    varies = n > 1 and bool(np.ptp(d) > 0)
+    error = float(d.std(ddof=1) / np.sqrt(n)) if varies else None
     note = None
     if n == 1:
         note = "one pair has no spread: take at least two splits or seeds"
-    elif not spread:
+    elif not varies:
         note = "all differences are equal: no spread to judge by"
     bootstrap_interval = None
-    if spread and resamples and n >= FEWEST_BOOTSTRAPPED:
+    if varies and resamples and n >= FEWEST_BOOTSTRAPPED:
         rng = np.random.default_rng(seed)
         bootstrap = stats.bootstrap(
             # Sorted, so that the order of the pairs does not change which resamples are drawn.
@@ -186,13 +144,13 @@ def paired_difference(
         n=n,
         mean_a=float(a.mean()),
         mean_b=float(b.mean()),
-        sd_a=_sd(a),
-        sd_b=_sd(b),
+        sd_a=spread(a),
+        sd_b=spread(b),
         difference=mean,
         standard_error=error,
-        t_interval=None if error is None else _t_interval(mean, error, n - 1, level),
+        t_interval=None if error is None else t_interval_of(mean, error, n - 1, level),
         bootstrap_interval=bootstrap_interval,
-        t_p=None if error is None else _t_p(mean, error, n - 1),
+        t_p=None if error is None else t_p_value(mean, error, n - 1),
         wilcoxon_p=_signed_rank_p(d[d != 0]) if n > 1 and d.any() else None,
         wins=int((d > 0).sum()),
         ties=int((d == 0).sum()),
@@ -218,7 +176,7 @@ def widened(difference: PairedDifference, factor: float) -> PairedDifference:
         difference,
         standard_error=error,
         t_interval=(middle - half, middle + half),
-        t_p=_t_p(middle, error, difference.n - 1),
+        t_p=t_p_value(middle, error, difference.n - 1),
         bootstrap_interval=None,
         wilcoxon_p=None,
     )
@@ -238,99 +196,13 @@ def by_split(splits: Sequence[object], a: ArrayLike, b: ArrayLike) -> tuple[Floa
     >>> a.tolist(), b.tolist()
     ([81.0, 91.0], [80.0, 90.0])
     """
-    a, b = _scores(a, "a"), _scores(b, "b")
+    a, b = checked_scores(a, "a"), checked_scores(b, "b")
     places = {split: place for place, split in enumerate(dict.fromkeys(splits))}
     if not 1 < len(places) < len(splits):
         return a, b
     at = np.array([places[split] for split in splits])
     runs = np.bincount(at)
     return np.bincount(at, a) / runs, np.bincount(at, b) / runs
-
-
-def unpaired_difference(a: ArrayLike, b: ArrayLike, *, level: float = 0.95) -> UnpairedDifference:
-    r"""The difference of the means of two separate samples, with Welch's interval and test.
-
-    .. math:: \bar a - \bar b \pm t_\nu \sqrt{s_a^2 / n_a + s_b^2 / n_b}
-
-    For samples that share no splits or seeds, such as runs on different splits. The result calls itself unpaired, and
-    so must every table that shows it: the spread of the splits is in it, and it says much less than pairs would.
-
-    >>> u = unpaired_difference([85.1, 84.0, 86.2, 85.5], [84.6, 83.8, 85.3])
-    >>> f"{u.kind}: {u.difference:+.2f}, p = {u.t_p:.2f}"
-    'unpaired: +0.63, p = 0.36'
-    """
-    a, b = _scores(a, "a"), _scores(b, "b")
-    sd_a, sd_b = _sd(a), _sd(b)
-    difference = float(a.mean() - b.mean())
-    interval, p, note = None, None, None
-    if sd_a is None or sd_b is None:
-        note = "a sample of one has no spread: take at least two runs of each"
-    elif sd_a == sd_b == 0:
-        note = "neither sample has a spread to judge by"
-    else:
-        interval, p = _welch(difference, sd_a, a.size, sd_b, b.size, level)
-    return UnpairedDifference(
-        n_a=a.size,
-        n_b=b.size,
-        mean_a=float(a.mean()),
-        mean_b=float(b.mean()),
-        sd_a=sd_a,
-        sd_b=sd_b,
-        difference=difference,
-        t_interval=interval,
-        t_p=p,
-        note=note,
-    )
-
-
-def consistent_with(
-    published_mean: float, published_std: float | None, n_published: int, ours: ArrayLike, *, level: float = 0.95
-) -> Consistency:
-    """Whether our scores agree with a published "mean ± std over n runs", given both spreads.
-
-    Consistent means that zero lies within Welch's interval of the difference of the two means (ours minus published):
-    both spreads and both numbers of runs count. A side without a spread of its own (one run, or a std that was not
-    published) borrows the other's; with no spread on either side nothing is decided.
-
-    Args:
-        published_mean: as published, in the unit of ``ours``.
-        published_std: standard deviation (n - 1) over the published runs, or ``None``.
-        n_published: the number of published runs.
-        ours: our scores, one per run.
-        level: coverage of the interval.
-
-    >>> consistent_with(84.52, 0.36, 5, [84.1, 84.9, 84.4, 85.0, 83.9]).consistent
-    True
-    >>> consistent_with(84.52, 0.36, 5, [81.1, 81.9, 81.4, 82.0, 80.9]).consistent
-    False
-    """
-    ours = _scores(ours, "ours")
-    if not np.isfinite(published_mean):
-        raise InputError(
-            f"published_mean is {published_mean}; give the published number, or skip what was not reported"
-        )
-    if n_published < 1 or (published_std is not None and not published_std >= 0):
-        raise InputError(
-            f"published_std is {published_std} over n_published {n_published} runs; "
-            "give a standard deviation of at least 0 (or None) and a number of runs of at least 1"
-        )
-    difference = float(ours.mean() - published_mean)
-    n, sd = ours.size, _sd(ours)
-    published_sd = None if n_published == 1 else published_std
-    if not sd and not published_sd:
-        return Consistency(None, difference, None, None, None, "neither side has a spread to judge by")
-    note = None
-    if sd is not None and published_sd is not None:
-        interval, p = _welch(difference, sd, n, published_sd, n_published, level)
-    else:
-        note = f"{'our' if sd is None else 'the published'} spread is unknown; the other side's stands in for it"
-        known, freedom = (published_sd, n_published - 1) if sd is None else (sd, n - 1)
-        assert known is not None
-        sd = published_sd = known
-        error = float(known * np.sqrt(1 / n + 1 / n_published))
-        interval, p = _t_interval(difference, error, freedom, level), _t_p(difference, error, freedom)
-    distance = difference / float(np.hypot(sd, published_sd))
-    return Consistency(interval[0] <= 0 <= interval[1], difference, interval, p, distance, note)
 
 
 def glass_delta(treatment: ArrayLike, control: ArrayLike) -> float:
@@ -343,8 +215,8 @@ def glass_delta(treatment: ArrayLike, control: ArrayLike) -> float:
     >>> glass_delta(treatment=[4.0, 6.0], control=[1.0, 2.0, 3.0])
     3.0
     """
-    treatment, control = _scores(treatment, "treatment"), _scores(control, "control")
-    sd = _sd(control)
+    treatment, control = checked_scores(treatment, "treatment"), checked_scores(control, "control")
+    sd = spread(control)
     gain = _without_rounding(float(treatment.mean() - control.mean()), treatment, control)
     return gain / sd if sd else float("nan")
 
@@ -414,17 +286,6 @@ def _describe(rows: pd.DataFrame) -> str:
     return ", ".join(f"{column} {key!r}" for column, key in rows.head(1).to_dict("records")[0].items())
 
 
-def _scores(values: ArrayLike, name: str) -> Floats:
-    scores = np.asarray(values, dtype=np.float64)
-    if scores.ndim != 1 or scores.size == 0:
-        raise InputError(f"{name} has shape {scores.shape}; give a list of at least one score")
-    if not np.isfinite(scores).all():
-        raise InputError(
-            f"{name} holds a score that is not finite; leave diverged runs out, see sharpen.evaluation.pair"
-        )
-    return scores
-
-
 def _rounded_differences(a: Floats, b: Floats) -> Floats:
     """a - b with the last digits, which are rounding errors of a and b, removed."""
     largest = max(np.abs(a).max(), np.abs(b).max())
@@ -436,34 +297,12 @@ def _without_rounding(difference: float, a: Floats, b: Floats) -> float:
     return 0.0 if abs(difference) < 1e-12 * max(np.abs(a).max(), np.abs(b).max()) else difference
 
 
-def _sd(scores: Floats) -> float | None:
-    if scores.size < 2:
-        return None
-    # The mean of equal numbers may round, which would leave a spread of 1e-17.
-    return float(scores.std(ddof=1)) if np.ptp(scores) > 0 else 0.0
-
-
-def _t_interval(mean: float, error: float, freedom: float, level: float) -> Interval:
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
-    return mean - half, mean + half
-
-
-def _t_p(mean: float, error: float, freedom: float) -> float:
-    return float(2 * stats.t.sf(abs(mean) / error, freedom))
-
-
-def _welch(difference: float, sd_a: float, n_a: int, sd_b: float, n_b: int, level: float) -> tuple[Interval, float]:
-    variance_a, variance_b = sd_a**2 / n_a, sd_b**2 / n_b
-    error = float(np.sqrt(variance_a + variance_b))
-    freedom = (variance_a + variance_b) ** 2 / (variance_a**2 / (n_a - 1) + variance_b**2 / (n_b - 1))
-    return _t_interval(difference, error, freedom, level), _t_p(difference, error, freedom)
-
-
 def _signed_rank_p(d: Floats) -> float:
     """Two-sided signed-rank test of non-zero differences: exact, also with ties, up to 200 of them.
 
     Under the null each rank counts as positive with chance ½; the distribution of their sum is built rank by rank.
-    Midranks may be halves, hence twice the ranks.
+    Midranks may be halves, hence twice the ranks. SciPy's test is exact without ties only, and its permutation test goes
+    through all 2ⁿ signs: a million for twenty pairs.
     """
     if d.size > 200:
         return float(stats.wilcoxon(d).pvalue)

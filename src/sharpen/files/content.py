@@ -14,7 +14,6 @@ import itertools
 import lzma
 import pickletools
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -52,10 +51,6 @@ _MAGIC = (
     (b"\x28\xb5\x2f\xfd", "packed with Zstandard", ".zst"),
     (b"PK\x03\x04", "a zip archive", ".zip"),
 )
-_DAMAGED = (
-    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, MemoryError,
-    zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -113,7 +108,7 @@ def read_file(path: Path | str) -> Content:
             data = raw if packed is None else _unpack(name, raw, packed)
     except InputError:
         raise
-    except _DAMAGED as error:
+    except Exception as error:  # what damaged bytes make of zipfile, bz2, lzma, zlib and Arrow is not documented
         raise InputError(
             f"{name} is damaged: it cannot be unpacked ({reason(error)}); copy or pack it again"
         ) from error

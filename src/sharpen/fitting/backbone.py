@@ -75,10 +75,11 @@ class Backbone:
         """A run of a model: with those of the settings that it takes."""
         name = self._names.get(model, model)
         info, settings = model_info(name), dict(self.settings)
+        own = None if name in REGISTRY else Blueprint(name, 1, 1, {})
         for field in ARCHITECTURE:
             value = settings.pop(field)
-            # A model of somebody's own keeps its own defaults: it gets what differs from ours.
-            if field in info.settings or (name not in REGISTRY and value != USUAL[field]):
+            # A model of somebody's own keeps its own defaults: of what it takes, it gets what differs from ours.
+            if field in info.settings or (own is not None and value != USUAL[field] and own.takes(field)):
                 settings[field] = value
         arguments = self.model_args if name not in PAPER_MODELS else None
         return Trial(model=name, model_args=arguments, **settings, **fields)

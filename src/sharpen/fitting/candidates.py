@@ -118,7 +118,7 @@ def models_of(model: Any) -> list[str]:
     for one in given:
         if not isinstance(one, str) and not callable(one):
             raise InputError(f"model is {one!r}; give a name, a torch.nn.Module, or a function that makes one")
-        names.append(check_model(one) if isinstance(one, str) else register(one))
+        names.append(check_model(one, auto=True) if isinstance(one, str) else register(one))
     return list(dict.fromkeys(names))
 
 

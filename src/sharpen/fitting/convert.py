@@ -81,7 +81,7 @@ def as_graph(
     (2, [0, -1, 1], ['a', 'b'])
     """
     if isinstance(data, Graph) and y is None:  # its classes have an order already, and nothing need be copied
-        return data, class_values(data)
+        return data, _class_values(data)
     graph, held = convert(data, x)
     values = held if y is None else y
     if values is None:
@@ -94,10 +94,10 @@ def as_graph(
     return replace(graph, y=torch.from_numpy(numbers), class_names=_names(classes)), classes
 
 
-def class_values(graph: Graph) -> np.ndarray:
+def _class_values(graph: Graph) -> np.ndarray:
     """The classes of a graph: its names, or numbers if nobody named them.
 
-    >>> class_values(Graph(x=np.eye(2), edge_index=[[0], [1]], y=[0, 1])).tolist()
+    >>> _class_values(Graph(x=np.eye(2), edge_index=[[0], [1]], y=[0, 1])).tolist()
     [0, 1]
     """
     names = graph.class_names
@@ -116,7 +116,7 @@ def convert(data: Any, x: np.ndarray | None = None) -> tuple[Graph, Any]:
     (3, True)
     """
     if isinstance(data, Graph):
-        classes = class_values(data)
+        classes = _class_values(data)
         return data, np.array([None if c < 0 else classes[c] for c in data.y.tolist()], dtype=object)
     kind = type(data).__module__.split(".")[0]
     if kind == "torch_geometric":

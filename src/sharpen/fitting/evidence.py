@@ -15,9 +15,9 @@ from sharpen.fitting.members import Member
 
 METRICS = ("accuracy", "balanced-accuracy")
 # Into so many groups labels are put where each is to be judged by what the others say.
-GROUPS = 5
+_GROUPS = 5
 # So many held-out predictions are enough to weigh a few opinions by.
-MOST = 5000
+_MOST = 5000
 
 
 def check_metric(metric: str) -> None:
@@ -81,8 +81,8 @@ class Evidence:
         """
         rows, opinions = self._said(members)
         scores = opinions[0].copy()
-        for g in range(GROUPS if len(opinions) > 1 else 0):
-            own = rows % GROUPS == g
+        for g in range(_GROUPS if len(opinions) > 1 else 0):
+            own = rows % _GROUPS == g
             scores[own] = np.tensordot(self._pool(rows[~own], opinions[:, ~own]), opinions[:, own], 1)
         return np.asarray(scores.argmax(1) == self.y[rows])
 
@@ -94,7 +94,7 @@ class Evidence:
     def _pool(self, rows: np.ndarray, opinions: np.ndarray) -> np.ndarray:
         if not len(rows):
             return np.ones(len(opinions))
-        some = slice(None, None, -(-len(rows) // MOST))
+        some = slice(None, None, -(-len(rows) // _MOST))
         return fit_pool(opinions[:, some], self.y[rows[some]], smoothing=1 / (len(rows[some]) + 2))
 
     def score(self, candidate: Candidate, keep: np.ndarray | None = None, *, first_round: bool = False) -> float:

@@ -26,7 +26,7 @@ from sharpen.fitting.calibrated import (
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
-from sharpen.fitting.isolated import Lonely, judge_lonely, lonely_nodes
+from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import choose, verdicts
@@ -73,12 +73,12 @@ class Jury:
     def probabilities(self, graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone) -> np.ndarray:
         """Calibrated probabilities [N, C]."""
         total, count = np.zeros((graph.num_nodes, num_classes)), 0
-        for vote in votes(self.voters, graph, known, num_classes, backbone):
+        for vote in _votes(self.voters, graph, known, num_classes, backbone):
             total += vote
             count += 1
         probabilities = sharpen_by(total / count, self.temperature)
         if self.lonely is not None:
-            nodes = lonely_nodes(graph)
+            nodes = isolated_nodes(graph)
             probabilities[nodes] = sharpen_by(total[nodes] / count, self.lonely)
         return probabilities
 
@@ -168,7 +168,7 @@ def identify(graph: Graph) -> str:
     return digest.hexdigest()
 
 
-def votes(
+def _votes(
     voters: Sequence[Voters], graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone
 ) -> Iterator[np.ndarray]:
     """What each member says of every node, its opinions weighed: probabilities [N, C], one after the other."""
@@ -210,15 +210,15 @@ def conclude(
             report["notes"].append(
                 "the one run on all labels diverged, so the runs on four fifths of them vote together"
             )
-    lonely = judge_lonely(evidence, chosen, graph, backbone) if graph.num_edges and chosen[0].uses_graph else None
+    lonely = judge_isolated(evidence, chosen, graph, backbone) if graph.num_edges and chosen[0].uses_graph else None
     jury = _jury(evidence, chosen, final, graph, y, backbone, lonely)
     report["temperature"] = jury.temperature
-    report["lonely"] = _account_of_lonely(graph, lonely)
-    report["notes"] += _note_of_lonely(report["lonely"])
+    report["lonely"] = _account_of_isolated(graph, lonely)
+    report["notes"] += _note_of_isolated(report["lonely"])
     without_labels = None
     if jury.spreads:
         alone = [candidate.rough for candidate in chosen]
-        lonely = None if lonely is None else judge_lonely(evidence, alone, graph, backbone)
+        lonely = None if lonely is None else judge_isolated(evidence, alone, graph, backbone)
         without_labels = _jury(evidence, alone, final, graph, np.full_like(y, -1), backbone, lonely)
     known, name = (y, identify(graph)) if jury.spreads else (np.empty(0, dtype=np.int64), "")
     curves = {
@@ -237,7 +237,7 @@ def _jury(
     graph: Graph,
     known: np.ndarray,
     backbone: Backbone,
-    lonely: Lonely | None,
+    lonely: IsolatedNodes | None,
 ) -> Jury:
     """The voters of the chosen candidates: all members of theirs, or the final one."""
     alone_at = None if lonely is None else lonely.temperature
@@ -247,12 +247,12 @@ def _jury(
     if final is None and max(places) == 0:
         return Jury(folds, temperature, alone_at)
     nodes = _some_unlabeled(graph)
-    said = [vote[nodes] for vote in votes(folds, graph, known, graph.num_classes, backbone)]
+    said = [vote[nodes] for vote in _votes(folds, graph, known, graph.num_classes, backbone)]
     confidence = _confidence_of_folds(said, places, temperature)
     if final is None:
         return Jury(folds, temperature_for_confidence(np.mean(said, axis=0), confidence), alone_at)
     alone = [Voters(chosen[0], folds[0].counts, [final.weights])]
-    vote = next(votes(alone, graph, known, graph.num_classes, backbone))
+    vote = next(_votes(alone, graph, known, graph.num_classes, backbone))
     return Jury(alone, temperature_for_confidence(vote[nodes], confidence), alone_at)
 
 
@@ -337,15 +337,15 @@ def _report(
     }
 
 
-def _account_of_lonely(graph: Graph, lonely: Lonely | None) -> dict[str, Any] | None:
+def _account_of_isolated(graph: Graph, lonely: IsolatedNodes | None) -> dict[str, Any] | None:
     """How many nodes have no edge, and how well they should be predicted; None where the edges are not used."""
     if lonely is None:
         return None
-    nodes, labeled = lonely_nodes(graph), graph.y.numpy() >= 0
+    nodes, labeled = isolated_nodes(graph), graph.y.numpy() >= 0
     return {"unlabeled": int((nodes & ~labeled).sum()), "labeled": int((nodes & labeled).sum()), **asdict(lonely)}
 
 
-def _note_of_lonely(account: dict[str, Any] | None) -> list[str]:
+def _note_of_isolated(account: dict[str, Any] | None) -> list[str]:
     # Where no labeled node has an edge either, the accuracy is theirs.
     if account is None or not account["unlabeled"] or account["labeled"] == account["labels"]:
         return []

@@ -15,11 +15,11 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.graph.splits import Split
 
-SLICES = 5
+_SLICES = 5
 # A class needs two nodes to learn from, whatever slice is held out.
 FEWEST = 3
 # So many validation nodes in a round are enough; with many labels, fewer folds have them.
-ENOUGH = 300
+_ENOUGH = 300
 
 
 def check_labels(y: np.ndarray, class_names: Sequence[str]) -> list[str]:
@@ -74,7 +74,7 @@ def deal(y: np.ndarray, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     by_class = [np.flatnonzero(y == c) for c in range(int(y.max()) + 1)]
     order = np.concatenate([rng.permutation(nodes) for nodes in by_class if len(nodes) >= FEWEST])
-    return [np.sort(order[k::SLICES]) for k in range(SLICES)]
+    return [np.sort(order[k::_SLICES]) for k in range(_SLICES)]
 
 
 def draw_round(y: np.ndarray, round_number: int, seed: int = 0) -> list[Split]:
@@ -123,7 +123,7 @@ def folds_needed(labeled: int) -> int:
     >>> folds_needed(140), folds_needed(1000), folds_needed(50_000)
     (5, 2, 1)
     """
-    return max(1, min(SLICES, math.ceil(ENOUGH * SLICES / labeled)))
+    return max(1, min(_SLICES, math.ceil(_ENOUGH * _SLICES / labeled)))
 
 
 def rounds_wanted(labeled: int) -> int:

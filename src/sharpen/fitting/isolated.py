@@ -2,10 +2,10 @@
 
 A model that listens to neighbours is calibrated on labeled nodes, most of which have some. Of a node that has none it says what
 its own features alone suggest, in the same sure voice, and is more often wrong. So the same members are asked about the labeled
-nodes they never met once more, with all edges taken away, and the temperature of least log-loss there is that of lonely nodes.
+nodes they never met once more, with all edges taken away, and the temperature of least log-loss there is that of isolated nodes.
 
 Two things keep that from being exact. Where features were made from the structure, those of the labeled nodes still tell of the
-edges that were taken away, and lonely nodes are predicted worse than this says. And the temperature is that of the few members
+edges that were taken away, and isolated nodes are predicted worse than this says. And the temperature is that of the few members
 that never met a node, while all of them vote on what is delivered.
 """
 
@@ -28,7 +28,7 @@ from sharpen.graph import Graph
 
 
 @dataclass(frozen=True)
-class Lonely:
+class IsolatedNodes:
     """What is known about predictions for nodes without an edge.
 
     Args:
@@ -42,10 +42,10 @@ class Lonely:
     labels: int
 
 
-def lonely_nodes(graph: Graph) -> np.ndarray:
+def isolated_nodes(graph: Graph) -> np.ndarray:
     """Which nodes no message reaches but their own.
 
-    >>> lonely_nodes(Graph(x=np.eye(4), edge_index=[[0, 2], [1, 2]])).tolist()
+    >>> isolated_nodes(Graph(x=np.eye(4), edge_index=[[0, 2], [1, 2]])).tolist()
     [False, False, True, True]
     """
     return np.asarray(graph.adjacency.degree().numpy() == 1)
@@ -60,7 +60,9 @@ def without_edges(graph: Graph) -> Graph:
     return dataclasses.replace(graph, edge_index=torch.empty((2, 0), dtype=torch.long), edge_weight=None)
 
 
-def judge_lonely(evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, backbone: Backbone) -> Lonely | None:
+def judge_isolated(
+    evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, backbone: Backbone
+) -> IsolatedNodes | None:
     """Asks the chosen members about labeled nodes they never met, with all edges taken away; None where there are none to ask.
 
     None too for a graph that is kept on disk, whose nodes without edges are taken like all others: it is not copied for this.
@@ -93,4 +95,4 @@ def judge_lonely(evidence: Evidence, chosen: Sequence[Candidate], graph: Graph, 
         return None
     p, y = total[asked] / votes[asked, None], evidence.y[asked]
     temperature = fit_temperature(np.log(np.maximum(p, 1e-300)), y, smoothing=1 / (len(y) + 2))
-    return Lonely(temperature, float((p.argmax(1) == y).mean()), len(y))
+    return IsolatedNodes(temperature, float((p.argmax(1) == y).mean()), len(y))

@@ -28,7 +28,7 @@ from sharpen.graph import Graph
 
 STEPS, LISTENS = 50, 0.99
 # How far the classes' shares of what arrives go towards their shares of the labels: 0 not at all, 1 all the way.
-EVENED = 0.5
+_EVENED = 0.5
 _CHUNK = 4096
 
 
@@ -92,7 +92,7 @@ def _evened(arrived: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return np.ones(len(labels))
     # Half a label more of each class: one that has none is not ruled out.
     wanted, found = (labels + 0.5) / (labels + 0.5).sum(), arrived / arrived.sum()
-    return np.divide(wanted, found, out=np.ones(len(labels)), where=found > 0) ** EVENED
+    return np.divide(wanted, found, out=np.ones(len(labels)), where=found > 0) ** _EVENED
 
 
 def _blocks(rowptr: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

@@ -10,11 +10,10 @@ weights above 0: the more, the more of a message comes through.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -28,67 +27,14 @@ from sharpen.checks import (
     checked_edges,
     checked_features,
     checked_labels,
-    is_unknown,
 )
 from sharpen.errors import InputError
+from sharpen.graph.adjacency import Adjacency
+from sharpen.graph.conversions import networkx_parts, pyg_parts, scipy_edges, to_csr, to_networkx, to_pyg
 
 if TYPE_CHECKING:
     import networkx
     import torch_geometric.data
-
-
-@dataclass(frozen=True, eq=False)
-class Adjacency:
-    """The message-passing pattern of a graph in compressed rows.
-
-    Row ``i`` is ``col[rowptr[i]:rowptr[i + 1]]``: the nodes whose messages reach node ``i``, in increasing order. The
-    pattern is symmetric and holds each node once in its own row.
-
-    Args:
-        rowptr: int32, ``[num_nodes + 1]``.
-        col: int32, ``[nnz]``.
-        num_nodes: The number of rows.
-        weight: float64, ``[nnz]``, symmetric as well; None: all messages count the same.
-
-    >>> graph = Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]])
-    >>> graph.adjacency.rowptr.tolist(), graph.adjacency.col.tolist()
-    ([0, 2, 5, 7], [0, 1, 0, 1, 2, 1, 2])
-    """
-
-    rowptr: Tensor
-    col: Tensor
-    num_nodes: int
-    weight: Tensor | None = None
-
-    @property
-    def nnz(self) -> int:
-        """The number of messages in one round, those to oneself included.
-
-        >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).adjacency.nnz
-        5
-        """
-        return self.col.numel()
-
-    def degree(self) -> Tensor:
-        """How many messages each node receives (int32), its own included, so never below 1.
-
-        >>> Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]]).adjacency.degree().tolist()
-        [2, 3, 2]
-        """
-        return self.rowptr[1:] - self.rowptr[:-1]
-
-    def to_scipy(self) -> scipy.sparse.csr_array:
-        """The pattern as a SciPy matrix: of its weights (float64), or of ones (float32) if it has none.
-
-        >>> Graph(x=torch.eye(2), edge_index=[[0], [1]]).adjacency.to_scipy().toarray().tolist()
-        [[1.0, 1.0], [1.0, 1.0]]
-        """
-        value = np.ones(self.nnz, dtype=np.float32) if self.weight is None else self.weight.numpy().copy()
-        parts: Any = (value, self.col.cpu().numpy().copy(), self.rowptr.cpu().numpy().copy())
-        return scipy.sparse.csr_array(parts, shape=(self.num_nodes, self.num_nodes))
-
-    def __repr__(self) -> str:
-        return f"Adjacency(num_nodes={self.num_nodes}, nnz={self.nnz})"
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -221,11 +167,11 @@ class Graph:
                 f"give a subgraph"
             )
         if self.edge_weight is None:
-            edges = self._edge_matrix(np.int8)
+            edges = self.edge_matrix(np.int8)
             loops = scipy.sparse.eye_array(self.num_nodes, dtype=np.int8, format="csr")
             pattern = scipy.sparse.csr_array(edges + edges.T.tocsr() + loops)  # entries of 1 to 3: nothing cancels
         else:
-            edges = self._edge_matrix(np.float64)
+            edges = self.edge_matrix(np.float64)
             without = scipy.sparse.diags_array((edges.diagonal() == 0).astype(np.float64), format="csr")
             pattern = scipy.sparse.csr_array(edges.maximum(edges.T.tocsr()) + without)
             pattern.eliminate_zeros()  # loops that are not missing
@@ -237,8 +183,12 @@ class Graph:
             weight=None if self.edge_weight is None else torch.from_numpy(pattern.data),
         )
 
-    def _edge_matrix(self, dtype: type[np.generic]) -> scipy.sparse.csr_array:
-        """The edges as given, one entry each: its weight, or 1."""
+    def edge_matrix(self, dtype: type[np.generic]) -> scipy.sparse.csr_array:
+        """The edges as given, one entry each: its weight, or 1.
+
+        >>> Graph(x=torch.eye(2), edge_index=[[0], [1]]).edge_matrix(np.int8).toarray().tolist()
+        [[0, 1], [0, 0]]
+        """
         source, target = self.edge_index.numpy()  # already sorted by source: no sort is needed to compress
         indptr = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=self.num_nodes))])
         index = np.int32 if max(self.num_nodes, source.size) <= np.iinfo(np.int32).max else np.int64
@@ -262,7 +212,7 @@ class Graph:
             digest.update(contiguous.reshape(-1))
 
         add(np.array([self.num_nodes, self.num_features, self.num_edges, self.num_classes]), "<i8")
-        matrix: Any = _to_csr(self.x) if self.is_sparse else self.x.numpy()
+        matrix: Any = to_csr(self.x) if self.is_sparse else self.x.numpy()
         for start in range(0, self.num_nodes, 4096):  # in blocks, so that dense features need little extra memory
             block = scipy.sparse.csr_array(matrix[start : start + 4096])
             add(block.indptr, "<i8")
@@ -290,29 +240,8 @@ class Graph:
         >>> Graph.from_pyg(Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]])), name="path")
         Graph('path', nodes=3, edges=2, features=3, classes=0)
         """
-        from torch_geometric.data import Data
-
-        if not isinstance(data, Data):
-            raise InputError(
-                f"data is a {type(data).__name__}, not a torch_geometric.data.Data; "
-                f"give one Data (a HeteroData has to_homogeneous(), a dataset has [0])"
-            )
-        if data.x is None:
-            raise InputError(
-                "data.x is missing; set it to one row of features per node, for instance "
-                "data.x = torch.eye(data.num_nodes) when nodes have none"
-            )
-        if data.edge_index is None:
-            raise InputError(
-                "data.edge_index is missing; give a [2, E] tensor (from adj_t: torch.stack(adj_t.coo()[:2]))"
-            )
-        y = data.y
-        if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:
-            y = y[:, 0]
-        weight = getattr(data, "edge_weight", None)
-        if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
-            weight = weight[:, 0]
-        return cls(data.x, data.edge_index, y, class_names, name, weight)
+        x, edge_index, y, weight = pyg_parts(data)
+        return cls(x, edge_index, y, class_names, name, weight)
 
     def to_pyg(self) -> torch_geometric.data.Data:
         """The graph as PyG's ``Data(x, edge_index, y)``, a copy; sparse features stay ``torch.sparse_csr``. Weights, if any, are
@@ -321,12 +250,7 @@ class Graph:
         >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).to_pyg()
         Data(x=[3, 3], edge_index=[2, 1], y=[3])
         """
-        from torch_geometric.data import Data
-
-        data = Data(x=self.x.clone(), edge_index=self.edge_index.clone(), y=self.y.clone())
-        if self.edge_weight is not None:
-            data.edge_weight = self.edge_weight.float()
-        return data
+        return to_pyg(self)
 
     @classmethod
     def from_networkx(
@@ -358,26 +282,7 @@ class Graph:
         >>> graph, graph.class_names
         (Graph('graph', nodes=34, edges=156 weighted, features=34, classes=2), ('Mr. Hi', 'Officer'))
         """
-        nodes = list(graph.nodes)
-        position = {node: i for i, node in enumerate(nodes)}
-        ends, weights = [], []
-        for one, other, attributes in graph.edges(data=True):
-            value = attributes.get(weight) if weight is not None else None
-            if isinstance(value, Real) and value == 0:
-                continue
-            ends.append((position[one], position[other]))
-            weights.append(value)
-        edge_index = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-        given = any(value is not None for value in weights)
-        edge_weight = np.array([1 if value is None else value for value in weights]) if given else None
-        if not graph.is_directed():
-            back = edge_index[0] != edge_index[1]
-            edge_index = np.concatenate([edge_index, edge_index[::-1, back]], axis=1)
-            edge_weight = None if edge_weight is None else np.concatenate([edge_weight, edge_weight[back]])
-        if x is None:
-            x = _node_features(graph, features)
-        values = [None if label is None else graph.nodes[node].get(label) for node in nodes]
-        y, names = _encode(values, class_names)
+        x, edge_index, y, names, edge_weight = networkx_parts(graph, features, label, x, class_names, weight)
         return cls(x, edge_index, y, names, name, edge_weight)
 
     def to_networkx(self, features: str | None = "x", label: str | None = "label") -> networkx.Graph:
@@ -392,27 +297,7 @@ class Graph:
         >>> graph.to_networkx(features=None).nodes(data=True)
         NodeDataView({0: {'label': 'cat'}, 1: {}})
         """
-        import networkx
-
-        edges = self._edge_matrix(np.float64)
-        symmetric = abs(edges - edges.T).sum() == 0
-        out = networkx.Graph() if symmetric else networkx.DiGraph()
-        out.add_nodes_from(range(self.num_nodes))
-        pairs = self.edge_index.T.tolist()
-        if self.edge_weight is None:
-            out.add_edges_from(pairs)
-        else:
-            weights = self.edge_weight.tolist()
-            out.add_weighted_edges_from((a, b, w) for (a, b), w in zip(pairs, weights, strict=True))
-        if features is not None:
-            rows = _to_csr(self.x) if self.is_sparse else self.x.numpy().copy()
-            for node in range(self.num_nodes):
-                out.nodes[node][features] = rows[node : node + 1] if self.is_sparse else rows[node]
-        if label is not None:
-            for node, target in enumerate(self.y.tolist()):
-                if target >= 0:
-                    out.nodes[node][label] = self.class_names[target]
-        return out
+        return to_networkx(self, features, label)
 
     @classmethod
     def from_scipy(
@@ -431,22 +316,8 @@ class Graph:
         >>> Graph.from_scipy(path, x=torch.eye(3)).edge_index.tolist()
         [[0, 1], [1, 2]]
         """
-        if not scipy.sparse.issparse(adjacency):
-            raise InputError(
-                f"adjacency is a {type(adjacency).__name__}, not a SciPy sparse matrix; "
-                f"wrap it in scipy.sparse.csr_array(adjacency)"
-            )
-        csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
-        num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
-        if csr.shape != (num_nodes, num_nodes):
-            raise InputError(
-                f"adjacency has shape {csr.shape}, but x has {num_nodes} rows; "
-                f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
-            )
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
-        coo = csr.tocoo()
-        return cls(x, np.stack([coo.row, coo.col]), y, class_names, name, coo.data)
+        edge_index, weight = scipy_edges(adjacency, x)
+        return cls(x, edge_index, y, class_names, name, weight)
 
     def to_scipy(self) -> tuple[scipy.sparse.csr_array, np.ndarray | scipy.sparse.csr_array, np.ndarray]:
         """The edges as a matrix of weights (float64) or ones (float32), features (sparse as ``csr_array``), labels; copies.
@@ -457,57 +328,6 @@ class Graph:
         >>> adjacency.toarray().tolist(), x.tolist(), y.tolist()
         ([[0.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [0, -1])
         """
-        edges = self._edge_matrix(np.float32 if self.edge_weight is None else np.float64)
-        x = _to_csr(self.x).copy() if self.is_sparse else self.x.numpy().copy()
+        edges = self.edge_matrix(np.float32 if self.edge_weight is None else np.float64)
+        x = to_csr(self.x).copy() if self.is_sparse else self.x.numpy().copy()
         return edges, x, self.y.numpy().copy()
-
-
-def _to_csr(x: Tensor) -> scipy.sparse.csr_array:
-    parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return scipy.sparse.csr_array(parts, shape=(x.shape[0], x.shape[1]))
-
-
-def _node_features(graph: networkx.Graph, attribute: str | None) -> np.ndarray | Sparse:
-    if attribute is None:
-        raise InputError(
-            "features is None and so is x; name the node attribute that holds the features, or give x "
-            "(for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
-        )
-    rows: list[Any] = []
-    for node, attributes in graph.nodes(data=True):
-        if attribute not in attributes:
-            raise InputError(
-                f"node {node!r} has no attribute {attribute!r}; set it on every node, name another one with features, "
-                f"or give x (for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
-            )
-        value = attributes[attribute]
-        row: Any = value if scipy.sparse.issparse(value) else np.atleast_1d(value)
-        if rows and row.shape != rows[0].shape:
-            raise InputError(
-                f"attribute {attribute!r} of node {node!r} has shape {row.shape}, but that of the first node has "
-                f"{rows[0].shape}; give every node the same number of features"
-            )
-        rows.append(row)
-    if rows and scipy.sparse.issparse(rows[0]):
-        return scipy.sparse.vstack(rows, format="csr")
-    return np.array(rows)
-
-
-def _encode(values: list[Hashable], class_names: Iterable[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Labels of any type as integers and class names; missing ones as -1."""
-    known = [v for v in values if not is_unknown(v)]
-    names = _in_order(set(known)) if class_names is None else tuple(str(c) for c in class_names)
-    number = {c: i for i, c in enumerate(names)}
-    stray = next((v for v in known if str(v) not in number), None)
-    if stray is not None:
-        raise InputError(f"label {stray!r} is not among class_names {list(names)}; add it, or set the label to None")
-    return np.array([-1 if is_unknown(v) else number[str(v)] for v in values], dtype=np.int64), names
-
-
-def _in_order(labels: set[Any]) -> tuple[str, ...]:
-    if all(str(label).isdecimal() for label in labels):
-        return tuple(map(str, sorted(labels, key=lambda label: int(str(label)))))  # "10" after "9"
-    try:
-        return tuple(map(str, sorted(labels)))
-    except TypeError:  # values of several types have an order only as text
-        return tuple(sorted(map(str, labels)))

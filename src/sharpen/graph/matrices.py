@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from sharpen.errors import InputError, did_you_mean
 from sharpen.graph.graph import Graph
 
-MATRICES = ("symmetric", "mean", "pattern", "one-hop", "two-hop", "in", "out")
+_MATRICES = ("symmetric", "mean", "pattern", "one-hop", "two-hop", "in", "out")
 
 
 def degree_factors(name: str, degree: Any) -> tuple[Any, Any]:
@@ -103,8 +103,8 @@ def propagation_matrix(graph: Graph, name: str) -> Any:
         return _scaled(_directed(graph))
     if name == "out":
         return sp.csr_array(_scaled(_directed(graph)).T)
-    near = did_you_mean(name, MATRICES)
-    raise InputError(f"matrix is {name!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(MATRICES)}")
+    near = did_you_mean(name, _MATRICES)
+    raise InputError(f"matrix is {name!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(_MATRICES)}")
 
 
 def is_symmetric(name: str) -> bool:

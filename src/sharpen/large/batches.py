@@ -29,8 +29,8 @@ import torch
 
 from sharpen.batching import Batching
 from sharpen.errors import InputError
+from sharpen.large.disk import as_tensor
 from sharpen.large.parted import PartedGraph
-from sharpen.large.stored import as_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class NeighborBatches:
         core = -(-parted.num_nodes // self.per_epoch)
         growth = int(parted.degree.max()) if fanout is None else fanout + 1
         self.largest = int(min(parted.num_nodes, core * growth ** min(hops, 8)))
-        self._loader = neighbor_loader(parted, fanout, hops) if hops else None
+        self._loader = _neighbor_loader(parted, fanout, hops) if hops else None
 
     def draw(self, epoch: int) -> list[np.ndarray]:
         """The core of each batch."""
@@ -191,7 +191,7 @@ class NeighborBatches:
         return Batch(nodes, rowptr.astype(np.int32), col[order].astype(np.int32), core, probability, symmetric=False)
 
 
-def neighbor_loader(parted: PartedGraph, fanout: int | None, hops: int) -> Any:
+def _neighbor_loader(parted: PartedGraph, fanout: int | None, hops: int) -> Any:
     """PyG's loader over the graph's edges; its samplers are compiled, and come in packages of their own."""
     import torch_geometric.typing as has
     from torch_geometric.data import Data

@@ -13,8 +13,8 @@ from sharpen.graph.matrices import degree_factors
 from sharpen.kernels.features import FixedMatrix, fixed
 from sharpen.kernels.sparse import Csr
 from sharpen.large.batches import Batch
+from sharpen.large.disk import as_tensor
 from sharpen.large.parted import PartedGraph
-from sharpen.large.stored import as_tensor
 from sharpen.models.inputs import Inputs
 
 

@@ -16,19 +16,12 @@ from torch import Tensor
 from sharpen.graph import Graph
 from sharpen.graph.matrices import degree_factors
 from sharpen.kernels.sparse import Csr, spmm_into
+from sharpen.large.disk import as_tensor, load_array, save_array, writing_beside, writing_whole
 from sharpen.large.partition import metis
-from sharpen.large.stored import (
-    StoredGraph,
-    as_tensor,
-    check_rows,
-    load_array,
-    save_array,
-    writing_beside,
-    writing_whole,
-)
+from sharpen.large.stored import StoredGraph, check_rows
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.
-CHUNK_ENTRIES = 2**22
+_CHUNK_ENTRIES = 2**22
 # A GPU holds the features of all nodes if they take at most this share of its free memory: batches are then cut out there.
 _HELD_SHARE = 1 / 16
 _DENSE_ROWS = 2**14
@@ -85,7 +78,7 @@ class PartedGraph:
         """How many nodes each part has."""
         return np.diff(self.offsets)
 
-    def chunks(self, entries: int = CHUNK_ENTRIES) -> Iterator[slice]:
+    def chunks(self, entries: int = _CHUNK_ENTRIES) -> Iterator[slice]:
         """All nodes in runs with about so many entries of the adjacency, at least one node in each.
 
         >>> [(c.start, c.stop) for c in arrange(Graph(x=np.eye(4), edge_index=[[0, 1], [2, 3]]), 1).chunks(4)]
@@ -106,7 +99,7 @@ class PartedGraph:
         key = (nodes.start, nodes.stop, gather, device, dtype)
         if key not in self._rows:
             rows = self._make_rows(nodes, gather, device, dtype)
-            if len(self.col) > CHUNK_ENTRIES:
+            if len(self.col) > _CHUNK_ENTRIES:
                 return rows
             self._rows[key] = rows
         return self._rows[key]

@@ -7,7 +7,7 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.graph import Adjacency
 
-SEED = 0
+_SEED = 0
 """Of METIS: the same graph and number of parts give the same parts."""
 
 
@@ -36,6 +36,6 @@ def metis(adjacency: Adjacency, parts: int) -> np.ndarray:
     others = col[col != row].astype(np.int64)  # the width that METIS works in
     del row
     starts = rowptr.astype(np.int64) - np.arange(adjacency.num_nodes + 1)
-    options = pymetis.Options(seed=SEED)
+    options = pymetis.Options(seed=_SEED)
     _, part = pymetis.part_graph(parts, pymetis.CSRAdjacency(starts, others), options=options)
     return np.asarray(part, dtype=np.int64)

@@ -1,7 +1,7 @@
 """Recipes for graphs on which the setting matters as much as the method: what to train, how to cut, on which data.
 
-Data that is there is stored once (:mod:`sharpen.large.stored`) in the per-user cache, and mapped into memory from then on. Where
-it is not there, a graph of the same size is generated in its place, if asked for; everything else stays the same.
+The recipes themselves are data, ``recipes.yaml``. A dataset is stored once (:mod:`sharpen.large.stored`) in the per-user cache, and
+mapped into memory from then on; a graph that someone stored can take its place, and everything else stays the same.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from sharpen.datasets import Dataset, Splits, load_dataset
 from sharpen.datasets.download import cache_folder, data_folders
 from sharpen.errors import InputError
-from sharpen.graph.splits import load_split, save_split
-from sharpen.large.generated import generate
-from sharpen.large.stored import is_free, open_graph, store_graph
+from sharpen.graph.split_files import load_split, save_split
+from sharpen.graph.splits import Split
+from sharpen.large.disk import is_free
+from sharpen.large.stored import open_graph, store_graph
 from sharpen.paper import setting
 from sharpen.trial import Trial
 
@@ -28,15 +32,15 @@ class Recipe:
 
     Args:
         name, dataset: What to call it, and on what.
+        note: Where the numbers come from.
         batching: How the graph is cut; None for the full batch. Several batches a step leave the number of processes open.
         settings: What differs from the paper's setting for the dataset, if it has one.
-        note: Where the numbers come from.
     """
 
     name: str
     dataset: str
-    batching: str | None
     note: str
+    batching: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def trial(self, model: str, **more: Any) -> Trial:
@@ -48,34 +52,9 @@ class Recipe:
         return Trial(model=model, batching=self.batching, **(setting(self.dataset, model) | self.settings | more))
 
 
-_PRODUCTS = {"layers": 3, "hidden": 256, "dropout": 0.5, "norm": "batch", "residual": True, "weight_decay": 0.0}
-
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe("ogbn-arxiv", "ogbn-arxiv", None, "the paper's setting: 2000 full batches"),
-        Recipe(
-            "ogbn-arxiv-clusters",
-            "ogbn-arxiv",
-            "clusters-112-4-2",
-            "the paper's setting in 14 steps an epoch, as many steps in all",
-            {"epochs": 143},
-        ),
-        Recipe(
-            "ogbn-products",
-            "ogbn-products",
-            None,
-            "three layers of 256 as in OGB's examples; needs about 30 GB of a GPU at once, GAT 48 GB",
-            _PRODUCTS | {"lr": 0.003, "epochs": 500},
-        ),
-        Recipe(
-            "ogbn-products-clusters",
-            "ogbn-products",
-            "clusters-1632-8-4",
-            "the same in 51 steps an epoch of 32 parts, for 1, 2 or 4 processes",
-            _PRODUCTS | {"lr": 0.001, "epochs": 50},
-        ),
-    )
+    name: Recipe(name, **entry)
+    for name, entry in yaml.safe_load((files("sharpen.large") / "recipes.yaml").read_text(encoding="utf-8")).items()
 }
 
 
@@ -97,19 +76,32 @@ def stored_dataset(name: str, root: str | os.PathLike[str] | None = None) -> Dat
     folder = cache_folder() / "stored" / f"{name}-{source}"
     if is_free(folder):
         loaded = load_dataset(name, root)
-        _split_file(folder).parent.mkdir(parents=True, exist_ok=True)
-        save_split(loaded.splits["given-0"], _split_file(folder))
+        keep_split(loaded.splits["given-0"], folder)
         store_graph(loaded.graph, folder)
+    return _open_stored(name, folder)
+
+
+def _open_stored(name: str, folder: Path) -> Dataset:
+    """A stored graph with the split that was kept beside it (:func:`keep_split`)."""
+    if not _split_file(folder).is_file():
+        raise InputError(
+            f"{folder} is no stored graph with a split, {_split_file(folder).name}; make a synthetic one with python "
+            f"benchmarks/synthetic.py {name} {folder}, or leave --stored out"
+        )
     graph = open_graph(folder)
     return Dataset(name, graph, splits=Splits([load_split(_split_file(folder))], y=graph.y))
+
+
+def keep_split(split: Split, folder: Path) -> None:
+    """Keep the split of a stored graph beside its folder."""
+    _split_file(folder).parent.mkdir(parents=True, exist_ok=True)
+    save_split(split, _split_file(folder))
 
 
 def _split_file(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-split.npz")
 
 
-def recipe_dataset(
-    recipe: Recipe, root: str | os.PathLike[str] | None = None, generated: Path | None = None, scale: float = 1.0
-) -> Dataset:
-    """The data of a recipe, or a generated graph of its size in the folder ``generated``."""
-    return stored_dataset(recipe.dataset, root) if generated is None else generate(recipe.dataset, generated, scale)
+def recipe_dataset(recipe: Recipe, root: str | os.PathLike[str] | None = None, stored: Path | None = None) -> Dataset:
+    """The data of a recipe, or the stored graph of a folder in its place."""
+    return stored_dataset(recipe.dataset, root) if stored is None else _open_stored(recipe.dataset, stored)

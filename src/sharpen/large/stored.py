@@ -16,11 +16,9 @@ import errno
 import hashlib
 import json
 import os
-import tempfile
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from torch import Tensor
 from sharpen.checks import Array, checked_class_names, checked_labels
 from sharpen.errors import InputError
 from sharpen.graph import Adjacency, Graph
+from sharpen.large.disk import as_tensor, is_free, load_array, writing_whole
 
 # Entries of an array on disk that are checked together.
 _CHECKED_AT_ONCE = 2**22
@@ -63,20 +62,7 @@ class CompressedGraph(Graph):
         return self.edge_index.shape[1] if "edge_index" in vars(self) else self.adjacency.nnz - self.num_nodes
 
 
-@dataclass
-class _Replaceable:
-    """The fields of a stored graph that :func:`dataclasses.replace` knows.
-
-    It asks for every field and hands all of them to the constructor: but features are read from the folder again, and edges are
-    made only when somebody needs them.
-    """
-
-    folder: Path
-    y: Tensor
-    class_names: tuple[str, ...]
-    name: str
-
-
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class StoredGraph(CompressedGraph):
     """A graph whose arrays lie on disk. Its edges are those of its adjacency, in both directions, without self-loops.
 
@@ -88,8 +74,11 @@ class StoredGraph(CompressedGraph):
         y, class_names, name: In place of those that lie there.
     """
 
-    folder: Path
-    __dataclass_fields__ = _Replaceable.__dataclass_fields__
+    # Not asked for by dataclasses.replace: features are read from the folder again, edges made only when somebody needs them.
+    x: Tensor = field(init=False)
+    edge_index: Tensor = field(init=False)
+    edge_weight: Tensor | None = field(init=False)
+    folder: Path = field(kw_only=True)
 
     def __init__(
         self,
@@ -138,8 +127,8 @@ class StoredGraph(CompressedGraph):
             "folder": where,
             "adjacency": Adjacency(rowptr, col, num_nodes=len(known), weight=weight),
         }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        for key, value in fields.items():
+            object.__setattr__(self, key, value)
 
     @cached_property
     def content(self) -> str:
@@ -201,6 +190,7 @@ def _arrived(
 def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
     """Writes a graph to a new folder, or an empty one, and opens it there.
 
+    >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "path"
     >>> stored = store_graph(Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1], name="path"), place)
     >>> stored
@@ -286,31 +276,13 @@ def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
 def read_origin(folder: str | os.PathLike[str]) -> Any:
     """What a stored graph was made from; None if that is not known.
 
+    >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "pair"
     >>> pair = store_graph(Graph(x=np.eye(2), edge_index=[[0], [1]]), place)
     >>> read_origin(place) is None
     True
     """
     return json.loads(Path(folder, "graph.json").read_text(encoding="utf-8")).get("origin")
-
-
-def load_array(path: Path) -> np.ndarray:
-    """An array on disk, mapped for reading: however large it is, memory is needed only for what is looked at."""
-    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
-
-
-def as_tensor(array: np.ndarray) -> Tensor:
-    """A tensor over an array that nobody may write to; torch would warn of that, and nobody does.
-
-    >>> fixed = np.arange(3)
-    >>> fixed.flags.writeable = False
-    >>> as_tensor(fixed).tolist()
-    [0, 1, 2]
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*not writable.*")
-        return torch.from_numpy(array)
 
 
 def _tensor(path: Path) -> Tensor:
@@ -363,66 +335,3 @@ def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:
             raise InputError(
                 f"{where}: col[{start + entry}] is {some[entry]}, but there are {nodes} nodes; store the graph again"
             )
-
-
-@contextmanager
-def writing_beside(folder: Path) -> Iterator[None]:
-    """A block that writes to the folder of a stored graph; where that is not possible, the way out is named.
-
-    >>> with writing_beside(Path("lent")):
-    ...     raise PermissionError(13, "Permission denied")
-    Traceback (most recent call last):
-    sharpen.errors.InputError: lent cannot be written to (Permission denied), but training in batches keeps the graph in the order
-    of its parts there; make it writable, make room, or store the graph in another folder
-    """
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{folder} cannot be written to ({error.strerror or error}), but training in batches keeps the graph in the order of "
-            f"its parts there; make it writable, make room, or store the graph in another folder"
-        ) from error
-
-
-def save_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], fill: Callable[[np.ndarray], None]) -> None:
-    """An array on disk that ``fill`` writes, and that appears whole or not at all."""
-    name = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        out = np.lib.format.open_memmap(name, mode="w+", dtype=dtype, shape=shape)
-        fill(out)
-        out.flush()
-        os.replace(name, path)
-    except BaseException:
-        name.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def writing_whole(folder: Path) -> Iterator[Path]:
-    """A folder to write to that comes to its place whole or not at all; where another process was quicker, its folder stays.
-
-    >>> place = Path(tempfile.mkdtemp(), "whole")
-    >>> with writing_whole(place) as made:
-    ...     size = (made / "size").write_text("3")
-    >>> [path.name for path in place.iterdir()]
-    ['size']
-    """
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".writing-") as unfinished:
-        made = Path(unfinished, folder.name)
-        made.mkdir()
-        yield made
-        try:
-            os.replace(made, folder)
-        except OSError:
-            if is_free(folder):
-                raise
-
-
-def is_free(folder: Path) -> bool:
-    """Whether nothing is there, or an empty folder.
-
-    >>> place = Path(tempfile.mkdtemp())
-    >>> is_free(place), is_free(place / "new"), is_free(place.parent)
-    (True, True, False)
-    """
-    return not any(folder.iterdir()) if folder.is_dir() else not folder.exists()

@@ -137,6 +137,10 @@ class Blueprint:
         except (TypeError, ValueError):
             return {}
 
+    def takes(self, setting: str) -> bool:
+        """Whether somebody's own class or function has a parameter for a setting."""
+        return not isinstance(self.thing, nn.Module) and self._own_name(setting) is not None
+
     def _own_name(self, name: str) -> str | None:
         return next((own for own in _NAMES.get(name, (name,)) if own in self._parameters), None)
 

@@ -122,8 +122,8 @@ def model_info(name: str) -> Model:
     return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
 
 
-def check_model(name: str, where: str = "") -> str:
-    """The name, if it can be one; ``where`` stands before the message.
+def check_model(name: str, where: str = "", auto: bool = False) -> str:
+    """The name, if it can be one; ``where`` stands before the message, and ``auto`` is among the choices if it is one.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
@@ -133,5 +133,6 @@ def check_model(name: str, where: str = "") -> str:
     if name in REGISTRY or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
         return name
     near = did_you_mean(name, MODELS)
-    choice = f"{'Choose' if near else 'choose'} one of {', '.join(MODELS)}, or your own as my_net.py:MyNet"
+    one_of = f"{'auto, or ' * auto}one of {', '.join(MODELS)}, or your own as my_net.py:MyNet"
+    choice = f"{'Choose' if near else 'choose'} {one_of}"
     raise InputError(f"{where}model is {name!r}; {near}{choice}")

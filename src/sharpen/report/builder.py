@@ -9,16 +9,16 @@ import pandas as pd
 
 from sharpen.analysis.dynamics import Traces
 from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
-from sharpen.report.page import Part
+from sharpen.report.blocks import Report
 from sharpen.report.shares import run_seconds
-from sharpen.report.study import Sheet, comparison_sheet, study_sheet
+from sharpen.report.study import ranking_report, study_report
 from sharpen.store import Store
 from sharpen.studies import Study, load_study
 from sharpen.studies.work import why_no_data
 
 
 class Reader:
-    """Outcomes and pages of one store, each worked out once.
+    """Outcomes and reports of one store, each outcome worked out once.
 
     Args:
         store: the records.
@@ -35,16 +35,16 @@ class Reader:
         self.store, self.unavailable, self.max_epochs = store, unavailable, max_epochs
         # With what was run again for a trace: its scores do not count, its time does.
         self.frame = store.runs()
-        self._found: dict[tuple[int, str], Outcome] = {}
+        self._found: list[tuple[Study, str, Outcome]] = []
 
     def outcome(self, study: Study, protocol: str) -> Outcome:
         """What the records say about a study under a protocol."""
-        key = id(study), protocol  # the outcome holds the study, so that no other gets its identity
-        if key not in self._found:
-            self._found[key] = outcome(
-                study, protocol, self.frame, unavailable=self.unavailable, max_epochs=self.max_epochs
-            )
-        return self._found[key]
+        for own, under, known in self._found:
+            if under == protocol and own == study:
+                return known
+        found = outcome(study, protocol, self.frame, unavailable=self.unavailable, max_epochs=self.max_epochs)
+        self._found.append((study, protocol, found))
+        return found
 
     def protocols(self, study: Study) -> list[str]:
         """The protocols under which a study has a finished comparison, or any record; else the first of its own."""
@@ -72,23 +72,16 @@ class Reader:
         complete = [cell for cell in outcome.cells if all(effect.complete for effect in cell.effects)]
         return all(run.id in traces for cell in complete for side in cell.sides.values() for run in side.runs)
 
-    def sheet(self, study: Study, protocol: str) -> Sheet:
+    def report(self, study: Study, protocol: str) -> Report:
         """The report of a study under a protocol."""
         if study.reads is not None:
-            return comparison_sheet(study, self.outcome(_source(study), protocol))
+            return ranking_report(study, self.outcome(_source(study), protocol))
         found = self.outcome(study, protocol)
-        return study_sheet(found, self.traces(found) if study.traces else None)
+        return study_report(found, self.traces(found) if study.traces else None)
 
-    def part(self, study: Study, protocol: str) -> Part:
-        """The same for the page."""
-        if study.reads is not None:
-            return Part(study, self.outcome(_source(study), protocol))
-        found = self.outcome(study, protocol)
-        return Part(study, found, self.traces(found) if study.traces else None)
-
-    def shown(self, parts: Iterable[Part]) -> pd.DataFrame:
-        """The runs that the parts of a page show, each once."""
-        return self.frame[self.frame["id"].isin({id for part in parts for id in run_seconds(part.outcome)})]
+    def shown(self, reports: Iterable[Report]) -> pd.DataFrame:
+        """The runs that reports show, each once."""
+        return self.frame[self.frame["id"].isin({id for report in reports for id in run_seconds(report.outcome)})]
 
     def hint(self) -> str:
         """What to say when a store has records, and none of them belongs to what was asked."""

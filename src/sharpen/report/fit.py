@@ -11,8 +11,8 @@ from rich.table import Table
 
 _ERRORS = {"ece": "ECE", "brier": "Brier", "log_loss": "log-loss"}
 _LEGEND = (
-    "Each row is a search of its own, chosen again without the labels that score it. ECE (how far confidence is from accuracy), "
-    "Brier and log-loss are smaller where probabilities can be believed; few labels make calibration cautious, and these larger."
+    "Each row is a search of its own, selected without the labels that score it. ECE (expected calibration error), Brier score and "
+    "log-loss are lower for better calibrated probabilities; with few labels calibration is cautious, and they are higher."
 )
 
 

@@ -27,7 +27,7 @@ def missing_lines(outcome: Outcome) -> list[str]:
     for cell in outcome.cells:
         for reason in dict.fromkeys(_reasons(cell, outcome)):
             cells.setdefault(reason, []).append(cell)
-    return [f"{reason}: {places(own, outcome)}." for reason, own in cells.items()]
+    return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]
 
 
 def missing_lams(outcome: Outcome, curves: Sequence[Curve]) -> str | None:
@@ -65,14 +65,14 @@ def kind(reason: str) -> str:
     return f"part of the runs {NOT_RUN}" if reason.endswith(NOT_RUN) and reason != NOT_RUN else reason
 
 
-def places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
+def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
     """Cells by name; a dataset of which all are meant is named once.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("arxiv"), "paper", pd.DataFrame())
-    >>> places(empty.cells, empty), places(empty.cells[:1], empty)
+    >>> _places(empty.cells, empty), _places(empty.cells[:1], empty)
     ('ogbn-arxiv (3 cells)', 'ogbn-arxiv GCN (1 cell)')
     """
     parts = []

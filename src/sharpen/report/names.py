@@ -1,25 +1,13 @@
-"""How datasets and models are written for people."""
+"""How datasets, models and metrics are written and drawn for people: the one place of a report that knows it."""
 
+from sharpen.datasets.catalog import CATALOG
 from sharpen.models.registry import model_info
 
-DATASET_TITLES = {
-    "cora": "Cora",
-    "citeseer": "CiteSeer",
-    "pubmed": "PubMed",
-    "computer": "Computer",
-    "photo": "Photo",
-    "cs": "CS",
-    "physics": "Physics",
-    "wikics": "WikiCS",
-    "squirrel": "Squirrel",
-    "chameleon": "Chameleon",
-    "amazon-ratings": "Amazon-Ratings",
-    "roman-empire": "Roman-Empire",
-    "minesweeper": "Minesweeper",
-    "ogbn-arxiv": "ogbn-arxiv",
-    "digits": "Digits",
-}
-METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+_METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+# What charts call the line styles of matplotlib.
+_DASHES: dict[str, str | bool] = {"solid": False, "dashed": True, "dotted": "dots", "dashdot": "mixed"}
+# Of a name that is too long to be one, so much is shown.
+_LONGEST_NAME = 120
 
 
 def dataset_title(name: str) -> str:
@@ -28,16 +16,52 @@ def dataset_title(name: str) -> str:
     >>> dataset_title("citeseer"), dataset_title("mine")
     ('CiteSeer', 'mine')
     """
-    return DATASET_TITLES.get(name, name)
+    return CATALOG[name].title if name in CATALOG else name
 
 
 def model_title(name: str) -> str:
     """A model as tables and figures write it.
 
-    >>> model_title("gcn")
-    'GCN'
+    >>> model_title("sage"), model_title("my_net.py:MyNet")
+    ('SAGE', 'MyNet')
     """
     return model_info(name).title
+
+
+def model_dash(name: str) -> str | bool:
+    """How the line of a model is dashed on a page: False for a plain line, True, ``dots`` or ``mixed``.
+
+    >>> model_dash("gcn"), model_dash("sage")
+    (False, True)
+    """
+    return _DASHES[model_info(name).dash]
+
+
+def metric_title(name: str) -> str:
+    """A metric as tables and figures write it.
+
+    >>> metric_title("roc-auc")
+    'ROC-AUC'
+    """
+    return _METRIC_TITLES.get(name, name)
+
+
+def shortened(name: str) -> str:
+    """A name as it can be shown: not without end.
+
+    >>> len(shortened("x" * 10_000))
+    120
+    """
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def minus(name: str) -> str:
+    """A comparison's name with a real minus sign between its sides.
+
+    >>> minus("ts-0.25 - baseline")
+    'ts-0.25 − baseline'
+    """
+    return name.replace(" - ", " − ")
 
 
 def cell_title(dataset: str, model: str) -> str:

@@ -19,7 +19,7 @@ from sharpen.studies.spec import Study
 from sharpen.trial import Trial
 
 # λ at which the effect is told in a table; the figures have all.
-TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+_TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
 def lambda_table(curves: Sequence[Curve], title: str) -> Table:
@@ -40,7 +40,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
             )
     by_cell = {(curve.model, curve.dataset): curve for curve in curves}
     rows: list[tuple[Place, ...]] = []
-    for lam in TOLD_LAMS:
+    for lam in _TOLD_LAMS:
         places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
         for band in own.values():
             at = band.index(lam)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sharpen.analysis.curves import on_lambda_curve
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.runs import Side
+from sharpen.datasets.catalog import CATALOG
 from sharpen.evaluation.paired import FEWEST_BOOTSTRAPPED
 from sharpen.paper import lambda_star
 from sharpen.report.cells import (
@@ -23,18 +24,17 @@ from sharpen.report.cells import (
     how_many,
     number,
 )
-from sharpen.report.names import dataset_title, model_title, plural
+from sharpen.report.names import dataset_title, minus, model_title, plural
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Contrast, Study
 
-HETEROPHILOUS = ("squirrel", "chameleon", "amazon-ratings", "roman-empire", "minesweeper")
-READING = (
+_READING = (
     "Scores: mean ± standard deviation over runs, in %. Differences: paired on the same splits and seeds, in points, "
     "with the 95 % t interval; bold where it excludes zero. n: runs per variant; where several splits have several runs "
     "each, those of a split are averaged before anything is tested. On one split an interval speaks of other seeds, not of other "
     "splits."
 )
-CHOSEN = "λ (or what else is named) is chosen by the mean validation score of the cell; test scores had no part in it."
+_CHOSEN = "λ (or the named setting) is selected by the mean validation score of the cell; test scores are not used."
 
 
 def score_grid(outcome: Outcome, name: str) -> Table:
@@ -62,13 +62,13 @@ def score_grid(outcome: Outcome, name: str) -> Table:
             )
         return tuple(values)
 
-    notes = [READING]
+    notes = [_READING]
     if any(cell.sides[name].consistency is not None for cell in outcome.cells):
         notes.append(
             "Combined sd: √(our sd² + the paper's sd²); named where the two means are more than two of them apart."
         )
     if name in outcome.study.choose:
-        notes.append(CHOSEN)
+        notes.append(_CHOSEN)
     return _grid(outcome, f"{outcome.study.title}: scores of {name}, {outcome.protocol} protocol", place, notes)
 
 
@@ -101,9 +101,9 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
             values.append(Quoted("paper", effect.published, effect.published_sd, difference=True))
         return tuple(values)
 
-    notes = [READING]
+    notes = [_READING]
     if contrast.variant in outcome.study.choose:
-        notes.append(CHOSEN)
+        notes.append(_CHOSEN)
     title = f"{outcome.study.title}: {contrast.variant} against {contrast.against}, {outcome.protocol} protocol"
     return _grid(outcome, title, place, notes)
 
@@ -134,7 +134,7 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     if only_pairs:
         kept = [name for name in kept if any(row.get(name) is not None for row in rows)]
         kept = [name for name in kept if name != "comparison" or len(wanted) > 1]
-    notes = [READING, _tests_note([outcome.effects(contrast.name) for contrast in wanted])]
+    notes = [_READING, _tests_note([outcome.effects(contrast.name) for contrast in wanted])]
     if any(row.get("consistent") is not None for row in rows):
         notes.append(
             "Consistent: zero lies within Welch's 95 % interval of our mean difference minus the paper's, given both "
@@ -248,15 +248,6 @@ def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]
     return row
 
 
-def minus(name: str) -> str:
-    """A comparison's name with a real minus sign between its sides.
-
-    >>> minus("ts-0.25 - baseline")
-    'ts-0.25 − baseline'
-    """
-    return name.replace(" - ", " − ")
-
-
 def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Value, ...]], notes: list[str]) -> Table:
     cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
     models = [m for m in outcome.study.models if any(model == m for _, model in cells)]
@@ -275,13 +266,20 @@ def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Val
         rows=rows,
         notes=tuple(notes),
         rules=tuple(
-            i for i in range(1, len(datasets)) if _heterophilous(datasets[i]) and not _heterophilous(datasets[i - 1])
+            i
+            for i in range(1, len(datasets))
+            if is_heterophilous(datasets[i]) and not is_heterophilous(datasets[i - 1])
         ),
     )
 
 
-def _heterophilous(dataset: str) -> bool:
-    return dataset in HETEROPHILOUS
+def is_heterophilous(dataset: str) -> bool:
+    """Whether a dataset is known to be heterophilous.
+
+    >>> is_heterophilous("squirrel"), is_heterophilous("cora"), is_heterophilous("mine")
+    (True, False, False)
+    """
+    return dataset in CATALOG and CATALOG[dataset].heterophilous
 
 
 def own_score(side: Side) -> Score | None:

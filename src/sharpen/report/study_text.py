@@ -11,11 +11,11 @@ import numpy as np
 
 from sharpen.analysis.curves import Band, Curve, glass_bands
 from sharpen.analysis.dynamics import Dynamics
-from sharpen.analysis.outcome import CellOutcome, Cost, Effect, Outcome, Provenance
+from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
+from sharpen.analysis.provenance import Cost, Provenance
 from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
-from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
-from sharpen.report.study_tables import minus
+from sharpen.report.names import cell_title, counted_model, minus, plural, with_every_lambda
 from sharpen.report.tally import tally
 from sharpen.studies.cost import duration
 
@@ -39,7 +39,7 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
         return f"{minus(name)}: no cell has all its pairs yet.{others}"
     text = (
         f"{minus(name)}: of {counts.cells} {plural('cell', counts.cells)}, {counts.gains} gain, {counts.losses} lose, "
-        f"{counts.unclear} show no clear difference (95 % t interval); corrected for being several (Holm), "
+        f"{counts.unclear} show no clear difference (95 % t interval); corrected for multiple comparisons (Holm), "
         f"{counts.corrected_gains} gain and {counts.corrected_losses} lose. Median over cells {signed(counts.median)} points, mean "
         f"{signed(counts.mean)}."
     )

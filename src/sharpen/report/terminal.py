@@ -6,9 +6,9 @@ from rich.table import Table
 
 from sharpen.evaluation.comparison import Comparison, Variant
 from sharpen.report.headline import headline
+from sharpen.report.names import metric_title
 
-STYLES = {"gain": "bold green", "loss": "bold red", "unclear": "", "unknown": "dim"}
-METRIC_NAMES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
+_STYLES = {"gain": "bold green", "loss": "bold red", "unclear": "", "unknown": "dim"}
 
 
 def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
@@ -37,7 +37,7 @@ def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
             if variant is comparison.subject and comparison.chosen is not None
             else f"{variant.lam:g}"
         )
-        style = STYLES[variant.verdict(corrected=several)]
+        style = _STYLES[variant.verdict(corrected=several)]
         table.add_row(lam, _number(variant.val), *_cells(variant, several), style=style)
     return table
 
@@ -69,8 +69,7 @@ def print_comparison(comparison: Comparison, console: Console, notes: tuple[str,
 
 def _legend(comparison: Comparison) -> list[str]:
     lines = [
-        f"{METRIC_NAMES.get(comparison.metric, comparison.metric)} in %, mean ± standard deviation over runs; "
-        "the baseline is λ = 0.",
+        f"{metric_title(comparison.metric)} in %, mean ± standard deviation over runs; the baseline is λ = 0.",
         "gain: paired difference of test scores in points; CI and p: paired t.",
     ]
     if comparison.chosen is not None:

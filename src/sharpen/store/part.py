@@ -58,6 +58,7 @@ class Part:
         self.folder, self._writes = folder, folder.parent / "claims" / f".{folder.name}-writes"
         self._on_table, self._on_loss = on_table, on_loss
         self._known: dict[str, _Known] = {}
+        self._doubtful: set[str] = set()
         self._tables: dict[str, pa.Table] = {}
         self._blocks: list[tuple[set[str], pa.Table]] = []
         self._sign: tuple[int, int] | None = None
@@ -71,12 +72,11 @@ class Part:
         """
         sign = self._signature()
         fresh = sign is not None and sign == self._sign and time.monotonic() - self._listed < _LIST_AGAIN_SECONDS
-        doubtful = [name for name, known in self._known.items() if known.problem is not None]
-        if fresh and not every_file and not doubtful:
+        if fresh and not every_file and not self._doubtful:
             return
         names = self._names()
         self._forget(self._known.keys() - names)
-        for name in sorted(names if every_file else (names - self._known.keys()) | names.intersection(doubtful)):
+        for name in sorted(names if every_file else (names - self._known.keys()) | (names & self._doubtful)):
             self._look(name)
         self._sign, self._listed = sign, time.monotonic()
 
@@ -181,6 +181,8 @@ class Part:
 
     def _take(self, name: str, stamp: Stamp, content: Content) -> None:
         self._known[name] = _Known(stamp, content.problem)
+        if content.problem is not None:
+            self._doubtful.add(name)
         if content.table is None:
             return
         self._tables[name] = content.table
@@ -194,6 +196,7 @@ class Part:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        self._doubtful -= names
         for name in names:
             self._known.pop(name, None)
         held = [name for name in names if self._tables.pop(name, None) is not None]

@@ -1,8 +1,9 @@
 """Studies: declared sets of trials, what runs them, and how far they are."""
 
+from sharpen.studies.loading import each_once, list_studies, load_study
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import PROTOCOLS, runs
-from sharpen.studies.spec import Contrast, Study, Variant, each_once, list_studies, load_study
+from sharpen.studies.spec import Contrast, Study, Variant
 
 __all__ = [
     "PROTOCOLS",

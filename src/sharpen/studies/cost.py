@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sharpen.datasets import list_datasets
+from sharpen.datasets.catalog import list_datasets
 from sharpen.models.registry import model_info
 from sharpen.paper import setting
 from sharpen.trial import Record, Trial

@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "λ": "write it as lam",
 }
 # What a variant may set: the rest of a trial comes from its cell and its run.
-FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
+_FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
 _FLAGS = ("residual", "input_linear", "sharpen_val")
 _WORDS = ("norm", "batching")
 _WHOLE = ("layers", "hidden", "epochs")
@@ -33,8 +33,8 @@ _BASES = {
     "lambda_star": ("lam", "lam_labeled", "lam_max", "balance"),
     **{name: (name,) for name in ("lr", "dropout", "weight_decay", "hidden", "layers", "epochs")},
 }
-MOST_VARIANTS = 2_000
-T = TypeVar("T")
+_MOST_VARIANTS = 2_000
+_T = TypeVar("_T")
 # Dropout of 1 would leave nothing; steps around a setting stay in this range.
 _MOST_DROPOUT = 0.95
 
@@ -81,7 +81,7 @@ def fields_of(source: Source, where: Where, given: Any) -> dict[str, Any]:
     for name in found:
         if name in _ELSEWHERE:
             raise source.fail((*where, name), f"there is no field {name!r} here: {_ELSEWHERE[name]}")
-    source.keys(where, found, FIELDS, "field")
+    source.keys(where, found, _FIELDS, "field")
     return found
 
 
@@ -118,16 +118,16 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
             yield f"{number:g}", number
 
 
-def limited(source: Source, where: Where, values: Iterable[T]) -> list[T]:
+def limited(source: Source, where: Where, values: Iterable[_T]) -> list[_T]:
     """All of some values, if there are not more of them than a study may have variants.
 
     >>> limited(Source("lam: [1, 2]", "mine.yaml"), ("lam",), iter([1, 2]))
     [1, 2]
     """
-    found = list(itertools.islice(values, MOST_VARIANTS + 1))
-    if len(found) > MOST_VARIANTS:
+    found = list(itertools.islice(values, _MOST_VARIANTS + 1))
+    if len(found) > _MOST_VARIANTS:
         raise source.fail(
-            where, f"this stands for more than {MOST_VARIANTS:,} variants; give larger steps, or fewer values"
+            where, f"this stands for more than {_MOST_VARIANTS:,} variants; give larger steps, or fewer values"
         )
     return found
 
@@ -145,7 +145,7 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
             )
         first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
         wide = (last - first) / step if step else -1.0
-        steps = round(wide) if abs(wide) <= MOST_VARIANTS else -1
+        steps = round(wide) if abs(wide) <= _MOST_VARIANTS else -1
         if steps < 0 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
             raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; fix one of the three")
         # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.

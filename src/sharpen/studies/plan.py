@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from sharpen.datasets.catalog import DATASETS
 from sharpen.errors import InputError
 from sharpen.models.registry import check_model
-from sharpen.studies.protocol import DATASETS, PROTOCOLS, covers, one_of, runs
+from sharpen.studies.protocol import PROTOCOLS, covers, one_of, runs
 from sharpen.studies.spec import Study, Variant
 from sharpen.trial import Trial
 

@@ -21,45 +21,12 @@ other cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from sharpen.datasets.catalog import CATALOG, DATASETS, looks_like_a_file
 from sharpen.errors import InputError, did_you_mean
 
 PROTOCOLS = ("paper", "paired", "ablation")
-PAIRS = 20
-
-
-class _Splits(NamedTuple):
-    """How a dataset names its splits, and on how many runs the paper reports."""
-
-    paper: tuple[str, ...]
-    runs: int
-    paired: str | None = None
-    """What is drawn for pairs; None: the given splits, again with other seeds."""
-    ablation: tuple[str, ...] | None = None
-    """What the paper's ablation scripts use; None: the same as its main sweep."""
-
-
-def _given(splits: int, runs: int, paired: str | None = None) -> _Splits:
-    return _Splits(tuple(f"given-{i}" for i in range(splits)), runs, paired)
-
-
-_BALANCED = "balanced-20-500-1000-seed{seed}"
-_PLANETOID = _Splits((_BALANCED.format(seed=123),), runs=5, paired=_BALANCED, ablation=(_BALANCED.format(seed=42),))
-_FIXED = _given(1, runs=3, paired="stratified-60-20-20-seed{seed}")
-_DIGITS = "balanced-5-500-1000-seed{seed}"
-
-# The names are those of `load_dataset(name).splits`; a test compares them.
-_SPLITS: dict[str, _Splits] = {
-    **dict.fromkeys(("cora", "citeseer", "pubmed"), _PLANETOID),
-    **dict.fromkeys(("computer", "photo", "cs", "physics"), _FIXED),
-    "wikics": _given(20, runs=3),
-    **dict.fromkeys(("squirrel", "chameleon"), _given(10, runs=10)),
-    **dict.fromkeys(("amazon-ratings", "roman-empire", "minesweeper"), _given(10, runs=3)),
-    **dict.fromkeys(("ogbn-arxiv", "ogbn-products"), _given(1, runs=5)),
-    "digits": _Splits((_DIGITS.format(seed=0),), runs=5, paired=_DIGITS),
-}
-DATASETS = tuple(_SPLITS)
+_PAIRS = 20
 
 
 def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[str, int]]:
@@ -75,10 +42,10 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     >>> runs("squirrel", "paired")[10:12]
     [('given-0', 10), ('given-1', 11)]
     """
-    splits = _SPLITS[one_of("dataset", dataset, DATASETS)]
+    splits = CATALOG[one_of("dataset", dataset, DATASETS)].splits
     names, usual = splits.paper, splits.runs
     if one_of("protocol", protocol, PROTOCOLS) == "paired":
-        usual = PAIRS
+        usual = _PAIRS
         if splits.paired is not None:
             names = tuple(splits.paired.format(seed=i) for i in range(count or usual))
     elif protocol == "ablation" and splits.ablation is not None:
@@ -92,7 +59,7 @@ def covers(protocol: str, dataset: str) -> bool:
     >>> covers("paper", "photo"), covers("ablation", "photo"), covers("ablation", "cora")
     (True, False, True)
     """
-    return protocol != "ablation" or _SPLITS[dataset].ablation is not None
+    return protocol != "ablation" or CATALOG[dataset].splits.ablation is not None
 
 
 def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "") -> str:
@@ -104,13 +71,10 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
     """
     if isinstance(value, str) and value in allowed:
         return value
-    if what == "dataset" and isinstance(value, str):
-        from sharpen.datasets.registry import looks_like_a_file  # not above: it imports torch, which takes seconds
-
-        if looks_like_a_file(value):
-            raise InputError(
-                f"{where}there is no dataset {value!r}, and files are not read here; label a graph of your own with sharpen fit"
-            )
+    if what == "dataset" and isinstance(value, str) and looks_like_a_file(value):
+        raise InputError(
+            f"{where}there is no dataset {value!r}, and files are not read here; label a graph of your own with sharpen fit"
+        )
     near = did_you_mean(value, allowed)
     raise InputError(
         f"{where}there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}"

@@ -1,6 +1,6 @@
 """A YAML file as plain values that know their lines, so that a mistake is named with its place.
 
-No study needs more than ``MOST_BYTES`` of text or ``MOST_VALUES`` values, lists within lists counted as often as they are referred
+No study needs more than ``_MOST_BYTES`` of text or ``_MOST_VALUES`` values, lists in lists counted as often as they are referred
 to: a few lines of aliases can stand for more values than any memory holds.
 """
 
@@ -17,9 +17,9 @@ from sharpen.studies.protocol import one_of
 
 Where = tuple[str | int, ...]
 
-MOST_BYTES = 2**20
-MOST_VALUES = 100_000
-MOST_WORDS = 2_000
+_MOST_BYTES = 2**20
+_MOST_VALUES = 100_000
+_MOST_WORDS = 2_000
 
 
 def shown(value: Any) -> str:
@@ -82,8 +82,10 @@ class Source:
         if len(path) > 20:  # an alias inside its own anchor never ends
             raise InputError(f"{self.name}: values are nested more than 20 deep; write the study without anchors")
         self._lines[path] = node.start_mark.line + 1
-        if len(self._lines) > MOST_VALUES:
-            raise InputError(f"{self.name}: it holds more than {MOST_VALUES:,} values; write the study without anchors")
+        if len(self._lines) > _MOST_VALUES:
+            raise InputError(
+                f"{self.name}: it holds more than {_MOST_VALUES:,} values; write the study without anchors"
+            )
         if isinstance(node, yaml.MappingNode):
             seen: dict[str, int] = {}
             for key, value in node.value:
@@ -120,8 +122,8 @@ class Source:
         if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
             example = what if allowed is None else allowed[0]
             raise self.fail(path, f"{path[-1]} is {shown(value)}; give a list of names, such as [{example}, …]")
-        if len(value) > MOST_WORDS:
-            raise self.fail(path, f"{path[-1]} has {len(value):,} entries; give at most {MOST_WORDS:,}")
+        if len(value) > _MOST_WORDS:
+            raise self.fail(path, f"{path[-1]} has {len(value):,} entries; give at most {_MOST_WORDS:,}")
         for index, word in enumerate(value):
             if allowed is not None:
                 one_of(what, word, allowed, where=self.place((*path, index)))
@@ -167,8 +169,8 @@ def read(path: Path) -> Source:
     {'title': 'Mine'}
     """
     try:
-        if path.is_file() and path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} has {path.stat().st_size:,} bytes; a study has at most {MOST_BYTES:,}")
+        if path.is_file() and path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} has {path.stat().st_size:,} bytes; a study has at most {_MOST_BYTES:,}")
         return Source(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not a text in UTF-8 ({error.reason}); save it as such") from error

@@ -23,10 +23,11 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph, Split
 from sharpen.kernels.loss import TRACED, population_loss
 from sharpen.large.batches import Batch, make_batches
+from sharpen.large.disk import as_tensor
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.layerwise import layerwise_logits
 from sharpen.large.parted import PartedGraph, arrange
-from sharpen.large.stored import StoredGraph, as_tensor
+from sharpen.large.stored import StoredGraph
 from sharpen.models.initial import draw
 from sharpen.models.network import Network
 from sharpen.training.members import PLAIN, Members, Results, Terms

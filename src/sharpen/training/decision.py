@@ -8,7 +8,7 @@ from torch import Tensor
 from sharpen.kernels.dropout import member_keys
 from sharpen.models.blueprint import Blueprint, named_failures
 from sharpen.models.inputs import Inputs
-from sharpen.training.ways import Fused, Modular, Moment, Way
+from sharpen.training.ways import Fused, Modular, Moment, Way, undisturbed
 from sharpen.trial import Trial
 
 # What torch says where code cannot be vectorised or captured, and what that is in a sentence.
@@ -37,6 +37,11 @@ def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
     """
     if blueprint.network is not None:
         return Fused(blueprint.network, inputs)
+    with undisturbed(inputs.device):
+        return _decided(blueprint, inputs)
+
+
+def _decided(blueprint: Blueprint, inputs: Inputs) -> Way:
     loop = Modular(blueprint, inputs, "loop")
     loop.unfold()
     before = _generators(inputs.device)

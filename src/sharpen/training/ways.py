@@ -67,6 +67,11 @@ class Moment:
         )
 
 
+def undisturbed(device: torch.device) -> Any:
+    """A context that leaves torch's generators, of the host and of the device, as they were."""
+    return torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+
+
 class Way(ABC):
     """How members' class scores are computed.
 
@@ -241,7 +246,7 @@ class Modular(Way):
     def run(self, module: nn.Module, training: bool) -> Any:
         """What the module gives for the graph, called as it is."""
         args, kwargs = arguments(module, self.inputs)
-        with torch.no_grad():
+        with undisturbed(self.inputs.device), torch.no_grad():
             return module.train(training)(*args, **kwargs)
 
     @cached_property
@@ -331,7 +336,7 @@ class Modular(Way):
         if not self.draws:
             yield
             return
-        with torch.random.fork_rng(devices=[self.inputs.device] if self.inputs.device.type == "cuda" else []):
+        with undisturbed(self.inputs.device):
             torch.manual_seed(int(moment.keys[r, 0]) * 1_000_003 + int(moment.epoch))
             yield
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import confusion_matrix
 
 from sharpen.graph import Graph
-from sharpen.report.page.charts import matrix, rounded, series
+from sharpen.report.charts import matrix, rounded, series
 from sharpen.report.page.confidence import Judged, coverage_of, reliability_chart, tables_of
 from sharpen.report.page.curves import training_charts
 from sharpen.report.page.nodes import MOST_DRAWN, MOST_LISTED, nodes_section

@@ -73,7 +73,7 @@ def test_a_dot_is_the_difference_of_a_pair(made: tuple) -> None:
 def test_the_confusion_is_that_of_all_test_nodes(made: tuple) -> None:
     dataset, plain, sharp, page = made
     y = dataset.graph.y.numpy()
-    for chart, runs in zip(charts(page, "What is taken for what"), (sharp, plain), strict=True):
+    for chart, runs in zip(charts(page, "Confusion matrix"), (sharp, plain), strict=True):
         tests = [dataset.splits[run.trial.split].test.numpy() for run in runs]
         true = np.concatenate([y[test] for test in tests])
         taken = np.concatenate([run.logits[test].argmax(1) for run, test in zip(runs, tests, strict=True)])
@@ -82,7 +82,7 @@ def test_the_confusion_is_that_of_all_test_nodes(made: tuple) -> None:
 
 def test_reliability_before_calibration_is_that_of_the_plain_softmax(made: tuple) -> None:
     dataset, _, sharp, page = made
-    chart = charts(page, "Is confidence what it says?")[0]
+    chart = charts(page, "Calibration")[0]
     tests = [dataset.splits[run.trial.split].test.numpy() for run in sharp]
     confidence = np.concatenate([softmax(run.logits[test], 1).max(1) for run, test in zip(sharp, tests, strict=True)])
     counts = [int(note.split()[0]) for note in chart["series"][0]["notes"]]
@@ -92,7 +92,7 @@ def test_reliability_before_calibration_is_that_of_the_plain_softmax(made: tuple
 
 def test_a_node_is_judged_by_runs_that_did_not_know_it(made: tuple) -> None:
     dataset, _, sharp, page = made
-    columns = {c["name"]: c["values"] for c in charts(page, "The graph, node by node")[0]["table"]["columns"]}
+    columns = {c["name"]: c["values"] for c in charts(page, "The graph and its nodes")[0]["table"]["columns"]}
     for node in range(NODES):
         strangers = sum(node in dataset.splits[run.trial.split].test.numpy() for run in sharp)
         assert columns["runs"][node] == (strangers or len(sharp))
@@ -101,9 +101,9 @@ def test_a_node_is_judged_by_runs_that_did_not_know_it(made: tuple) -> None:
 
 def test_the_bottom_says_how_to_have_it_again(made: tuple) -> None:
     page = made[3]
-    entries = dict(charts(page, "How this was made")[0]["entries"])
+    entries = dict(charts(page, "Settings and versions")[0]["entries"])
     assert page.command == "sharpen compare toy"
-    assert entries["identity of the graph"] == "f" * 64
+    assert entries["fingerprint of the graph"] == "f" * 64
     assert entries["lam_labeled"] == "−λ"
     assert entries["version of torch"] == "2"
     assert "A note." in page.below
@@ -118,7 +118,7 @@ def test_runs_that_all_diverged_leave_a_page_that_says_so() -> None:
     page = comparison_page(comparison, dataset, plain, {0.5: dead}, result=RESULT)
     assert "cannot be judged" in page.headline
     titles = [part["title"] for part in page.sections]
-    assert titles == ["The gain of each pair", "Accuracy against λ", "How this was made"]
+    assert titles == ["The gain of each pair", "Accuracy against λ", "Settings and versions"]
 
 
 def test_the_chosen_lam_is_marked_and_shown() -> None:

@@ -10,8 +10,8 @@ from importlib.resources import files
 import pytest
 
 from sharpen.report.page import Page, render
-from sharpen.report.page.charts import facts, section
 from sharpen.report.page.document import embedded
+from sharpen.report.page.sections import facts, section
 from sharpen.report.palette import PALETTE
 
 HOSTILE = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>", '"><svg onload=alert(3)>', "&lt;b&gt;",

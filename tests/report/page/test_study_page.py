@@ -13,10 +13,13 @@ from sharpen.analysis.curves import Curve, Point
 from sharpen.analysis.outcome import Outcome, outcome
 from sharpen.analysis.ranking import Entry, Ranking
 from sharpen.cli.app import app
+from sharpen.report.blocks import Report
 from sharpen.report.cells import Gain
-from sharpen.report.page import Page, Part, study_page, write_page
+from sharpen.report.lambda_charts import gain_charts, glass_charts
+from sharpen.report.page import Page, study_page, write_page
 from sharpen.report.page.sheets import sheet
-from sharpen.report.page.study_charts import glass_charts, lambda_charts, ranking_charts
+from sharpen.report.study import ranking_report, study_report
+from sharpen.report.study_charts import ranking_charts
 from sharpen.report.tables import Column, Table
 from sharpen.studies import load_study
 from tests.browser import Browser, Tab
@@ -27,19 +30,19 @@ NAMES = ("main", "universal", "offset", "entropy-dynamics", "retune", "arxiv")
 
 
 @pytest.fixture(scope="module")
-def parts(told: Callable[[str, str], Outcome]) -> list[Part]:
+def reports(told: Callable[[str, str], Outcome]) -> list[Report]:
     found = []
     for name in NAMES:
         study = load_study(name)
         protocols = ("paper", "paired") if name in ("main", "universal") else ("paper",)
         traced = traces(records(study, "paper", datasets=["cora", "citeseer"])) if study.traces else None
-        found += [Part(study, told(name, protocol), traced) for protocol in protocols]
-    return [*found, Part(load_study("comparison"), told("main", "paper"))]
+        found += [study_report(told(name, protocol), traced) for protocol in protocols]
+    return [*found, ranking_report(load_study("comparison"), told("main", "paper"))]
 
 
 @pytest.fixture(scope="module")
-def page(parts: list[Part]) -> Page:
-    return study_page(parts, parts[0].outcome.costs, "sharpen study report")
+def page(reports: list[Report]) -> Page:
+    return study_page(reports, reports[0].outcome.costs, "sharpen study report")
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +81,11 @@ def test_every_study_is_a_chapter_and_every_protocol_a_view(page: Page) -> None:
     assert [name.split(" protocol")[0] for name in names] == ["paired", "the paper's"]
 
 
-def test_every_cell_of_the_papers_table_has_a_number_or_a_reason(page: Page, parts: list[Part]) -> None:
+def test_every_cell_of_the_papers_table_has_a_number_or_a_reason(page: Page, reports: list[Report]) -> None:
     sheet = charts(page, "main", "sheet", view=1)[0]
     assert len(sheet["rows"]) == 13
     assert all(place for row in sheet["rows"] for place in row)
-    outcome = next(part.outcome for part in parts if (part.study.name, part.outcome.protocol) == ("main", "paper"))
+    outcome = next(report.outcome for report in reports if report.name == "main-paper")
     d = outcome.cell("cora", "gcn").effects[0].difference
     gain = sheet["rows"][0][2][1]
     assert gain["text"] == Gain(d.difference, d.t_interval, d.n, tell_n=False).line().text
@@ -92,10 +95,10 @@ def test_every_cell_of_the_papers_table_has_a_number_or_a_reason(page: Page, par
     assert "data not at hand" in json.dumps(sheet["rows"][7])  # WikiCS
 
 
-def test_a_cell_opens_to_its_runs_and_its_curve(page: Page, parts: list[Part]) -> None:
+def test_a_cell_opens_to_its_runs_and_its_curve(page: Page, reports: list[Report]) -> None:
     detail = charts(page, "main", "sheet", view=1)[0]["details"][0][2]
     dots, curve, _ = detail["charts"]
-    outcome = next(part.outcome for part in parts if (part.study.name, part.outcome.protocol) == ("main", "paper"))
+    outcome = next(report.outcome for report in reports if report.name == "main-paper")
     cell = outcome.cell("cora", "gcn")
     assert len(dots["rows"][0]["values"]) == 5
     assert sum(dots["rows"][0]["values"]) / 5 == pytest.approx(cell.effects[0].difference.difference, abs=0.01)
@@ -143,8 +146,7 @@ def test_the_headline_counts_cells_of_the_strictest_protocol(page: Page, told: C
 
 
 def test_what_has_no_results_yet_is_named_and_does_not_lead(told: Callable[[str, str], Outcome]) -> None:
-    parts = [Part(load_study(name), told(name, "paper")) for name in ("arxiv", "universal")]
-    page = study_page(parts, [], "")
+    page = study_page([study_report(told(name, "paper")) for name in ("arxiv", "universal")], [], "")
     assert page.headline.startswith("One λ for all: ")
     assert " of 3 cells gain" in page.headline
     assert page.opened == 1
@@ -155,7 +157,7 @@ def test_a_table_without_numbers_is_not_the_first_to_be_seen() -> None:
     study = load_study("main")
     few: dict = {"datasets": ["cora"], "models": ["gcn"]}
     frame = records(study, "paper", keep=lambda trial: trial.lam == 0, **few)
-    page = study_page([Part(study, outcome(study, "paper", frame, **few))], [], "")
+    page = study_page([study_report(outcome(study, "paper", frame, **few))], [], "")
     table = next(part for part in page.chapters[0]["views"][0]["sections"] if part["title"] == "The table")
     assert table["views"][table["view"]]["name"] == "scores of baseline"
     assert [view["name"] for view in table["views"]] == ["ts-tuned − baseline", "scores of baseline"]
@@ -193,7 +195,7 @@ def test_the_chapter_of_the_headline_is_open(
     browser: Browser, told: Callable[[str, str], Outcome], tmp_path: Path
 ) -> None:
     write_page(
-        study_page([Part(load_study(n), told(n, "paper")) for n in ("arxiv", "universal")], [], ""), tmp_path / "p.html"
+        study_page([study_report(told(n, "paper")) for n in ("arxiv", "universal")], [], ""), tmp_path / "p.html"
     )
     with browser.open(tmp_path / "p.html") as tab:
         assert tab.run("document.querySelector('.chapter h2').textContent") == "One λ for all"
@@ -262,7 +264,7 @@ def test_losses_do_not_flatten_the_gains():
     points = {
         m: tuple(Point(lam, 80 + g, 1.0, 5, g, None, g) for lam, g in zip(lams, gains[m], strict=True)) for m in gains
     }
-    (chart,) = lambda_charts([Curve("cora", model, "accuracy", points[model], 5) for model in gains])
+    (chart,) = gain_charts([Curve("cora", model, "accuracy", points[model], 5) for model in gains]).views[""]
     assert -1.2 < chart["y"]["min"] < -1.0
 
 
@@ -271,7 +273,8 @@ def test_datasets_with_every_lambda_have_a_line_of_their_own_on_one_scale():
         return Curve(dataset, model, "accuracy", tuple(Point(lam, 80, 1.0, 5, lam, None, lam) for lam in lams), 5)
 
     whole = [curve(name, "gcn", -1.0, 0.0, 2.0) for name in ("cora", "citeseer", "pubmed")]
-    first, second = glass_charts([*whole, curve("cs", "gcn", 0.0, 2.0), curve("cs", "sage", 0.0, 1.0)])
+    curves = [*whole, curve("cs", "gcn", 0.0, 2.0), curve("cs", "sage", 0.0, 1.0)]
+    first, second = glass_charts(curves).views[""]
     assert [(s["name"], s["x"]) for s in first["series"]] == [
         ("median over datasets", [0, 2]),
         ("the 3 with every λ", [-1, 0, 2]),
@@ -298,12 +301,12 @@ def test_a_method_far_behind_does_not_squeeze_the_others(
     """It is an arrow at the left end, and its score stands in the column of scores."""
     entries = [Entry(f"M{rank}", 90.0 - rank, 0.5, ours=False, rank=rank) for rank in range(1, 6)]
     ranking = Ranking("cora", (*entries, Entry("MLP", 60.0, 2.0, ours=True, rank=6)))
-    page = study_page([Part(load_study("comparison"), told("main", "paper"))], [], "")
+    page = study_page([ranking_report(load_study("comparison"), told("main", "paper"))], [], "")
     sections = page.chapters[0]["views"][0]["sections"]
     chart = next(
         c for part in sections for view in part.get("views", []) for c in view["charts"] if c["kind"] == "forest"
     )
-    chart.update(ranking_charts([ranking])["Cora"][0])
+    chart.update(ranking_charts([ranking]).views["Cora"][0])
     write_page(page, tmp_path / "p.html")
     with browser.open(tmp_path / "p.html", 1000) as tab:
         drawn = "document.querySelector('[data-kind=forest] svg.plot')"

@@ -1,4 +1,4 @@
-"""One look for all figures: colours that colour-blind readers can tell apart, a shape beside every colour, quiet axes."""
+"""One look for all figures: the colours of the palette, a shape beside every colour, quiet axes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from sharpen.errors import InputError
-from sharpen.models.registry import model_info
 from sharpen.report.palette import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GAIN, LOSS, NEUTRAL, PLAIN, SHARP = "#0072B2", "#D55E00", "#8A8A8A", "#7A7A7A", "#0072B2"
+NEUTRAL = "#8A8A8A"
 
-STYLE = {
+_STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -45,11 +44,11 @@ STYLE = {
     "svg.fonttype": "none",  # text stays text: smaller, and can be searched
 }
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
-def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def styled(draw: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """A function that draws, in this style; without matplotlib it says how to have it.
 
     >>> @styled
@@ -60,14 +59,14 @@ def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """
 
     @functools.wraps(draw)
-    def wrapper(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+    def wrapper(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         try:
             import matplotlib as mpl
         except ImportError:
             raise InputError(
                 "figures need matplotlib, which is not installed; pip install 'graph-sharpen[figures]'"
             ) from None
-        with mpl.rc_context(STYLE):  # type: ignore[arg-type]  # its stubs list every key by name
+        with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # its stubs list every key by name
             return draw(*args, **kwargs)
 
     return wrapper
@@ -98,13 +97,13 @@ def save_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path, metadata=metadata.get(path.suffix))  # None leaves an entry out
 
 
-def colour(model: str) -> str:
-    """The colour of a model.
+def ink(color: str) -> str:
+    """A colour of the palette on white.
 
-    >>> colour("gcn")
+    >>> ink("blue")
     '#0072B2'
     """
-    return PALETTE[model_info(model).color][0]
+    return PALETTE[color][0]
 
 
 def zero_line(axes: Axes, *, vertical: bool = False) -> None:

@@ -13,13 +13,14 @@ from sharpen.evaluation.calibration import fit_temperature
 from sharpen.evaluation.comparison import Comparison, Variant
 from sharpen.evaluation.paired import pair
 from sharpen.models.registry import model_info
+from sharpen.report.charts import axis, dots, dots_row, lines, matrix, series
 from sharpen.report.headline import headline
-from sharpen.report.page.charts import axis, choice, described, facts, lines, matrix, rounded, section, series
+from sharpen.report.names import metric_title
 from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
 from sharpen.report.page.curves import training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
-from sharpen.report.terminal import METRIC_NAMES
+from sharpen.report.page.sections import choice, described, facts, section
 from sharpen.trial import Record, to_frame
 
 # More validation nodes than these do not make a better temperature.
@@ -84,14 +85,14 @@ def comparison_page(
                 "in which the node's label was neither learnt from nor used to choose the epoch.",
             )
         )
-    sections.append(section("How this was made", facts(_facts(dataset, result))))
+    sections.append(section("Settings and versions", facts(_facts(dataset, result))))
     model = model_info(comparison.model).noun
     return Page(
         kind=f"sharpen compare · {comparison.dataset} · {model}",
         headline=headline(comparison),
         below=[
-            "Each sharpened run is compared with the plain run on the same split from the same first weights, so that what the "
-            "split brings cancels out.",
+            "Each sharpened run is compared with the plain run on the same split with the same initial weights, so that the effect "
+            "of the split cancels out.",
             *result["notes"],
         ],
         tiles=_tiles(comparison, subject, result),
@@ -101,7 +102,7 @@ def comparison_page(
 
 
 def _tiles(comparison: Comparison, subject: Variant, result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    metric, d = METRIC_NAMES.get(comparison.metric, comparison.metric), subject.difference
+    metric, d = metric_title(comparison.metric), subject.difference
     tiles = []
     if d is not None:
         tiles.append((f"{d.difference:+.2f} points", f"paired gain of λ = {subject.lam:g}"))
@@ -121,28 +122,27 @@ def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float
     for variant in comparison.variants:
         pairs = pair(to_frame(sharp[variant.lam]), baseline)
         d = variant.difference
-        low, high = (None, None) if d is None or d.t_interval is None else d.t_interval
+        interval = None if d is None else d.t_interval
         keys = zip(pairs.keys["split"], pairs.keys["seed"], pairs.a, pairs.b, strict=True)
         text = "every pair has a run that diverged"
         if d is not None:
-            interval = "" if low is None or high is None else f" [{low:+.2f}, {high:+.2f}]"
-            text = f"{d.difference:+.2f}{interval}, {d.wins} won, {d.ties} tied, {d.losses} lost"
+            within = "" if interval is None else " [{:+.2f}, {:+.2f}]".format(*interval)
+            text = f"{d.difference:+.2f}{within}, {d.wins} won, {d.ties} tied, {d.losses} lost"
         rows.append(
-            {
-                "name": f"λ = {variant.lam:g}",
-                "text": text.replace("-", "−"),
-                "values": rounded(100 * (pairs.a - pairs.b), 4),
-                "notes": [[f"{split}, seed {seed}", f"{100 * b:.2f} → {100 * a:.2f} %"] for split, seed, a, b in keys],
-                "mean": None if d is None else d.difference,
-                "low": low,
-                "high": high,
-            }
+            dots_row(
+                f"λ = {variant.lam:g}",
+                text.replace("-", "−"),
+                100 * (pairs.a - pairs.b),
+                [[f"{split}, seed {seed}", f"{100 * b:.2f} → {100 * a:.2f} %"] for split, seed, a, b in keys],
+                None if d is None else d.difference,
+                interval,
+            )
         )
-    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of test score", "wide": True}
+    chart = dots("", rows, "points of test score", wide=True)
     return section(
         "The gain of each pair",
         chart,
-        text="A dot is one pair of runs; the diamond is their mean, the bar its 95 % interval.",
+        text="Each dot is one pair of runs; the diamond is the mean, the bar its 95 % confidence interval.",
         half=len(rows) == 1,
     )
 
@@ -158,7 +158,7 @@ def _against_lam(comparison: Comparison) -> dict[str, Any]:
         rows.append((variant.lam, variant.val, mean, low, high))
     table = np.array(rows, dtype=np.float64)
     x, val, test, lows, highs = table[np.argsort(table[:, 0])].T
-    metric = METRIC_NAMES.get(comparison.metric, comparison.metric)
+    metric = metric_title(comparison.metric)
     marks = [] if comparison.chosen is None else [{"x": comparison.chosen, "label": f"chosen: {comparison.chosen:g}"}]
     chart = lines(
         "",
@@ -187,7 +187,7 @@ def _training(
                 alive,
                 [record.traces for record in finished],
                 f"λ = {lam:g}",
-                metric=METRIC_NAMES.get(comparison.metric, comparison.metric),
+                metric=metric_title(comparison.metric),
                 q=finished[0].trial.q,
                 plain_q=plain[0].trial.q,
                 chosen=float(np.median([record.best_epoch for record in finished])),
@@ -198,8 +198,8 @@ def _training(
         "Training",
         views,
         shown=min(shown, len(views) - 1),
-        text="Means over all runs, epoch by epoch; the band holds the middle half of them. Sharpening makes predictions of "
-        "unlabeled nodes surer (H_U falls) and keeps those of labeled nodes from becoming too sure (H_L).",
+        text="Mean over runs per epoch, with the interquartile range. Sharpening makes predictions on unlabeled nodes more "
+        "confident (H_U falls) and keeps those on labeled nodes from becoming overconfident (H_L).",
     )
 
 
@@ -245,21 +245,19 @@ def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Datas
     names = list(dataset.graph.class_names)
     return [
         choice(
-            "Is confidence what it says?",
+            "Calibration",
             reliabilities,
             half=True,
             text="Test nodes of all runs. Calibration is one temperature for each run, fitted on its validation nodes.",
         ),
         section(
-            "What abstaining buys",
-            coverage_chart(
-                curves, "Nodes are answered from the surest down; calibrated confidence, test nodes of all runs."
-            ),
-            text="Accuracy rises if only those nodes are answered of which the model is sure.",
+            "Accuracy against coverage",
+            coverage_chart(curves, "Nodes in order of calibrated confidence; test nodes of all runs."),
+            text="Accuracy when only the most confident predictions are kept.",
             half=True,
         ),
         section(
-            "What is taken for what",
+            "Confusion matrix",
             *(matrix(key, names, held.confusion) for key, held in variants.items()),
             text="Test nodes of all runs, in % of the nodes of each true class.",
         ),
@@ -271,7 +269,7 @@ def _facts(dataset: Dataset, result: Mapping[str, Any]) -> list[tuple[str, str]]
     entries = [
         ("data", f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, "
          f"{graph.num_classes} classes"),
-        ("identity of the graph", str(result["fingerprint"])),
+        ("fingerprint of the graph", str(result["fingerprint"])),
         ("splits", ", ".join(f"{name} ({key[:8]})" for name, key in result["split_ids"].items())),
         ("seeds", ", ".join(dict.fromkeys(str(entry["seed"]) for entry in result["pairs"]))),
     ]  # fmt: skip

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharpen.evaluation.calibration import Reliability, calibration_gap, reliability_of_confidence
-from sharpen.report.page.charts import axis, lines, series
+from sharpen.report.charts import axis, lines, series
 
-BINS = 15
-MOST_LEVELS = 60
+_BINS = 15
+_MOST_LEVELS = 60
 
 
 class Judged(NamedTuple):
@@ -39,15 +39,14 @@ def reliability_chart(title: str, before: Reliability, after: Reliability, note:
     return lines(
         title,
         axis("confidence: probability of the predicted class", name="confidence", decimals=3, min=least, max=1.0),
-        axis("share that is right", decimals=3, min=0.0, max=1.0),
+        axis("accuracy", decimals=3, min=0.0, max=1.0),
         [
             _bins(f"before calibration, ECE {calibration_gap(before):.3f}", "vermilion", before, dash=True),
             _bins(f"after, ECE {calibration_gap(after):.3f}", "blue", after),
         ],
         diagonal=True,
         hover="point",
-        note=note
-        or "A point per bin of confidence, larger for more nodes. On the dotted line, confidence is what it says.",
+        note=note or "One point per confidence bin, larger for more nodes. The dotted line is perfect calibration.",
         summary=f"Expected calibration error {calibration_gap(before):.3f} before and {calibration_gap(after):.3f} after.",
     )
 
@@ -86,12 +85,12 @@ def coverage_chart(curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarr
         found.append(series(name, color, 100 * share[known], 100 * right[known], points=points, notes=notes, **options))
     return lines(
         "",
-        axis("answered, % of nodes", name="answered", decimals=1, max=100.0, unit="%"),
-        axis("right among the answered, %", decimals=1, most=100),
+        axis("coverage, % of nodes answered", name="answered", decimals=1, max=100.0, unit="%"),
+        axis("accuracy of answered nodes, %", decimals=1, most=100),
         found,
         hover="point",
         note=note,
-        summary="Answering only where the model is sure.",
+        summary="Accuracy when only confident predictions are kept.",
     )
 
 
@@ -104,7 +103,7 @@ def coverage_of(confidence: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np
     """
     order = np.argsort(-confidence, kind="stable")
     running = np.cumsum(hit[order]) / np.arange(1, len(order) + 1)
-    levels = np.unique(np.linspace(0.1, 1, MOST_LEVELS) * len(order)).round().astype(int)
+    levels = np.unique(np.linspace(0.1, 1, _MOST_LEVELS) * len(order)).round().astype(int)
     last = np.unique(np.maximum(levels, 1)) - 1
     # Nodes as sure as each other are answered together.
     ordered = confidence[order]
@@ -119,6 +118,6 @@ def tables_of(judged: Judged) -> tuple[Reliability, Reliability]:
     [np.int64(1), np.int64(1)]
     """
     return (
-        reliability_of_confidence(judged.before, judged.hit, BINS),
-        reliability_of_confidence(judged.after, judged.hit, BINS),
+        reliability_of_confidence(judged.before, judged.hit, _BINS),
+        reliability_of_confidence(judged.after, judged.hit, _BINS),
     )

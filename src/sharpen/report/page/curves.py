@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.report.page.charts import axis, lines, series
+from sharpen.report.charts import MOST_POINTS, axis, lines, series
 
 Traces = Mapping[str, np.ndarray]
-# A curve of more points than a screen has to spare looks the same.
-MOST_POINTS = 160
 
-UNCERTAINTY = {2.0: "Gini uncertainty", 1.0: "Shannon uncertainty, nats"}
+_UNCERTAINTY = {2.0: "Gini uncertainty", 1.0: "Shannon uncertainty, nats"}
 
 
 def training_charts(
@@ -43,7 +41,7 @@ def training_charts(
     ['Uncertainty of predictions', 'Their gap', 'Accuracy']
     """
     alike = plain if q == plain_q else []
-    unit = axis(UNCERTAINTY.get(q, f"Tsallis uncertainty, q = {q:g}"), decimals=3)
+    unit = axis(_UNCERTAINTY.get(q, f"Tsallis uncertainty, q = {q:g}"), decimals=3)
     epoch = axis("epoch", decimals=0, air=0.01)
     marks = [] if chosen is None else [{"x": chosen, "label": "chosen"}]
     return [

@@ -17,8 +17,6 @@ from sharpen.report.palette import PALETTE
 
 # In this order: what a file uses is in the files before it.
 _SCRIPTS = ("dom", "lines", "dots", "matrix", "forest", "table", "network", "sheet", "page")
-# Of a name that is too long to be one, so much is shown.
-LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
@@ -30,9 +28,9 @@ class Page:
         headline: The result in one sentence.
         below: What else must be known to trust the headline.
         tiles: The numbers to see first, each with what it is.
-        sections: From :func:`sharpen.report.page.charts.section`.
-        command: What to type to have the same again.
-        chapters: From :func:`sharpen.report.page.charts.chapter`; one of them is seen at a time, above the sections.
+        sections: From :func:`sharpen.report.page.sections.section`.
+        command: The command that reproduces it.
+        chapters: From :func:`sharpen.report.page.sections.chapter`; one of them is seen at a time, above the sections.
         opened: Which of them is seen first.
 
     >>> Page("toy", "Nothing happened.").sections
@@ -66,9 +64,7 @@ def render(page: Page) -> str:
     )
     tiles = "".join(f"<li><b>{_text(value)}</b><span>{_text(name)}</span></li>" for value, name in page.tiles)
     below = "".join(f'<p class="below">{_text(line)}</p>' for line in page.below)
-    command = (
-        f'<p>To have the same again:</p><code class="command">{_text(page.command)}</code>' if page.command else ""
-    )
+    command = f'<p>To reproduce:</p><code class="command">{_text(page.command)}</code>' if page.command else ""
     data = embedded({"chapters": page.chapters, "opened": page.opened, "sections": page.sections})
     return f"""<!doctype html>
 <html lang="en">
@@ -122,15 +118,6 @@ def embedded(data: Any) -> str:
         text = text.replace(character, f"\\u{ord(character):04x}")
     # A lone surrogate, from a name that is no text, cannot be written as UTF-8.
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def shortened(name: str) -> str:
-    """A name as it can be shown: not without end.
-
-    >>> len(shortened("x" * 10_000))
-    120
-    """
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def _text(text: str) -> str:

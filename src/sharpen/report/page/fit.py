@@ -10,12 +10,13 @@ import numpy as np
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
+from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
 from sharpen.report.fit import judged_labels, left_out
-from sharpen.report.page.charts import axis, described, facts, lines, matrix, rounded, section, series
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
+from sharpen.report.page.sections import described, facts, section
 
 _QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
 
@@ -57,33 +58,33 @@ def fit_page(
     'About 75 % of the predictions for nodes like the labeled ones should be right (95 % CI 30.0 to 95.0 %, from 4 ...'
     """
     best = summary["chosen"][0]
-    held_out = "Labels that had no part in the predictions: not in training, nor in any choice."
+    held_out = "Held-out labels: used neither for training nor for model selection."
     sections = [part for part in (_helped(summary), _against_lam(summary), _training(summary, curves)) if part]
     expected = summary["expected"]
     before, after = (_table(expected["reliability"][when]) for when in ("before", "after"))
     coverage = [point for point in summary["coverage"] if point["accuracy"] is not None]
     threshold, share, right = (np.array([p[key] for p in coverage]) for key in ("threshold", "coverage", "accuracy"))
     sections += [
-        section("Is confidence what it says?", reliability_chart("", before, after), text=held_out, half=True),
+        section("Calibration", reliability_chart("", before, after), text=held_out, half=True),
         section(
-            "What abstaining buys",
+            "Accuracy against coverage",
             coverage_chart(
-                {"held-out labels": ("blue", threshold, share, right)}, "A point per threshold on the probability."
+                {"held-out labels": ("blue", threshold, share, right)}, "One point per probability threshold."
             ),
             text=_abstention(summary),
             half=True,
         ),
         section(
-            "What is taken for what",
+            "Confusion matrix",
             matrix("", list(graph.class_names), np.array(expected["confusion"])),
             text=f"{held_out} In % of each true class.",
             half=True,
         ),
         section(
-            "What was tried",
+            "Candidates",
             _candidates(summary),
-            text="Alone, and beside labels that spread over the graph. The best of the first round are run again on more folds "
-            "while there is time, and of those the best is used.",
+            text="Models alone, and combined with label spreading. The best of the first round are rerun on more folds "
+            "within the time budget, and the best of those is used.",
             half=True,
         ),
         nodes_section(
@@ -95,7 +96,7 @@ def fit_page(
             + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
             + "; of nodes whose label was given, they say how well it fits in.",
         ),
-        section("How this was made", facts(_facts(summary, versions))),
+        section("Settings and versions", facts(_facts(summary, versions))),
     ]
     low, high = expected["accuracy_interval"]
     return Page(
@@ -120,7 +121,7 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"{expected['ece']:.3f}", "calibration error"),
         (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"),
         (str(summary["runs"]), f"training runs, {summary['seconds']:.0f} s"),
-        (str(summary["chosen"][0]["name"]), "chosen by held-out labels"),
+        (str(summary["chosen"][0]["name"]), "selected by cross-validation"),
     ]
 
 
@@ -128,30 +129,30 @@ def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     rows = []
     for answer in summary["verdicts"]:
         d, groups = answer["difference"], answer["groups"]
-        interval = "" if d["t_interval"] is None else " [{:+.1f}, {:+.1f}]".format(*d["t_interval"])
+        interval = d["t_interval"]
+        within = "" if interval is None else " [{:+.1f}, {:+.1f}]".format(*interval)
         rows.append(
-            {
-                "name": _QUESTIONS[answer["question"]],
-                "text": f"{d['difference']:+.1f}{interval}, {d['n']} labels".replace("-", "−"),
-                "values": rounded((group["a"] - group["b"] for group in groups), 4),
-                "notes": [
+            dots_row(
+                _QUESTIONS[answer["question"]],
+                f"{d['difference']:+.1f}{within}, {d['n']} labels".replace("-", "−"),
+                (group["a"] - group["b"] for group in groups),
+                [
                     [
                         f"group of {group['nodes']} held-out labels",
                         f"without {group['b']:.1f} %, with {group['a']:.1f} %",
                     ]
                     for group in groups
                 ],
-                "mean": d["difference"],
-                "low": None if d["t_interval"] is None else d["t_interval"][0],
-                "high": None if d["t_interval"] is None else d["t_interval"][1],
-            }
+                d["difference"],
+                interval,
+            )
         )
     if not rows:
         return None
-    chart = {"kind": "dots", "title": "", "rows": rows, "unit": "points of held-out score", "wide": True}
+    chart = dots("", rows, "points of held-out score", wide=True)
     text = (
-        "What the best model with it adds to the best without, both chosen on other labels. A dot is one group of labels; the "
-        "diamond and its 95 % interval are over all."
+        "Gain of the best model with it over the best without, both selected on other labels. Each dot is one group of labels; "
+        "the diamond and its 95 % interval are over all."
     )
     return section("What helped", chart, text=text, half=True)
 
@@ -176,7 +177,7 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
         axis("held-out score, %", decimals=1, most=100),
         curves,
         marks=[{"x": chosen, "label": f"chosen: {chosen:g}"}],
-        note="For each model and λ the best of its variants: with balance or without, with spread labels or alone. "
+        note="For each model and λ the best variant: with or without class balance, with or without label spreading. "
         "λ = 0 is plain training.",
         summary=f"The chosen λ is {chosen:g}.",
     )
@@ -199,11 +200,9 @@ def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]
         chosen=None,
     )
     runs = f"The {len(chosen)} runs" if len(chosen) > 1 else "The one run"
-    text = f"{runs} of {best['name']}, epoch by epoch; the band holds the middle half of them."
+    text = f"{runs} of {best['name']}: mean per epoch, with the interquartile range."
     if sharpens:
-        text += (
-            " Sharpening makes predictions of unlabeled nodes surer (H_U falls) and keeps labeled ones in check (H_L)."
-        )
+        text += " Sharpening makes predictions on unlabeled nodes more confident (H_U falls) and keeps labeled ones in check (H_L)."
     return section("Training", *charts, text=text)
 
 
@@ -229,7 +228,7 @@ def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _abstention(summary: Mapping[str, Any]) -> str:
-    text = "How often answers are right if only those nodes are answered of which the model is sure."
+    text = "Accuracy when only the most confident predictions are kept."
     if summary["abstain"] is not None:
         threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
         text += f" Here, below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
@@ -250,12 +249,12 @@ def _facts(summary: Mapping[str, Any], versions: Mapping[str, str]) -> list[tupl
             "data",
             f"{size['nodes']:,} nodes, {size['edges']:,} edges, {size['features']:,} features, {size['labeled']:,} labels",
         ),
-        ("identity of the data", described(size["fingerprint"])),
+        ("fingerprint of the data", described(size["fingerprint"])),
         ("labels given", labels),
         ("columns", "\n".join(summary["columns"])),
-        ("chosen by", str(summary["metric"])),
+        ("selection metric", str(summary["metric"])),
     ]
     entries += [(key, described(value)) for key, value in summary["settings"].items()]
-    entries += [("seed", described(summary["seed"])), ("rounds of folds", described(summary["rounds"]))]
+    entries += [("seed", described(summary["seed"])), ("cross-validation rounds", described(summary["rounds"]))]
     entries += [("time", f"{summary['total_seconds']:.1f} s")]
     return entries + [(f"version of {name}", str(number)) for name, number in versions.items()]

@@ -15,9 +15,9 @@ import scipy.sparse
 from scipy.fft import irfft2, rfft2
 from scipy.spatial import cKDTree
 
-STEPS = 300
+_STEPS = 300
 # A weaker pull along than across makes a drawing that is wider than high, as screens are.
-GRAVITY = np.array([0.016, 0.026])
+_GRAVITY = np.array([0.016, 0.026])
 
 
 def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -44,14 +44,14 @@ def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray
     cells = 32 if num_nodes < 100 else 64 if num_nodes < 600 else 128
     speed = np.full(num_nodes, 1.0)
     last = np.zeros_like(position)
-    for step in range(STEPS):
+    for step in range(_STEPS):
         pull = adjacency @ position - degree[:, None] * position
-        force = pull / mass[:, None] + _repulsion(position, mass, cells) - GRAVITY * position
+        force = pull / mass[:, None] + _repulsion(position, mass, cells) - _GRAVITY * position
         # A node that swings slows down, one that travels speeds up.
         turning = (force * last).sum(1) / (np.linalg.norm(force, axis=1) * np.linalg.norm(last, axis=1) + 1e-12)
         speed = np.clip(speed * np.where(turning < 0, 0.6, 1.1), 0.02, 1.0)
         size = np.linalg.norm(force, axis=1, keepdims=True)
-        limit = 0.1 * np.ptp(position, axis=0).max() * (1 - step / STEPS) + 1e-9
+        limit = 0.1 * np.ptp(position, axis=0).max() * (1 - step / _STEPS) + 1e-9
         position = position + force * np.minimum(speed[:, None] * 0.5, limit / (size + 1e-12))
         last = force
     return _turned(_apart(position))

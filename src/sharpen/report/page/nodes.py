@@ -9,9 +9,10 @@ import numpy as np
 from scipy.special import entr
 
 from sharpen.graph import Graph
-from sharpen.report.page.charts import rounded, section
-from sharpen.report.page.document import shortened
+from sharpen.report.charts import rounded
+from sharpen.report.names import shortened
 from sharpen.report.page.layout import layout
+from sharpen.report.page.sections import section
 from sharpen.report.palette import class_colors
 
 # Larger graphs are not drawn, and of their nodes the most and the least certain are listed.
@@ -92,7 +93,7 @@ def nodes_section(
         chart["network"], cut = _network(graph, unsure, predicted, names, colors, truth, given)
         if cut:
             chart["note"] = f"Of {cut:,} edges, {MOST_EDGES:,} are drawn, chosen evenly."
-    return section("The graph, node by node" if "network" in chart else "Node by node", chart, text=text)
+    return section("The graph and its nodes" if "network" in chart else "Nodes", chart, text=text)
 
 
 def _listed(first: np.ndarray) -> np.ndarray:

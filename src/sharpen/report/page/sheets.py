@@ -8,10 +8,10 @@ from typing import Any
 from sharpen.analysis.curves import Curve
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.report.cells import Chance, Gain, signed
-from sharpen.report.names import cell_title
-from sharpen.report.page.charts import axis, facts, lines, rounded, series
-from sharpen.report.page.document import shortened
-from sharpen.report.study_tables import gain_grid, minus
+from sharpen.report.charts import Chart, dots, dots_row
+from sharpen.report.lambda_charts import curve_chart
+from sharpen.report.names import cell_title, minus, shortened
+from sharpen.report.page.sections import facts
 from sharpen.report.tables import Place, Table, latex_document, to_csv, to_latex, to_markdown
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
@@ -63,21 +63,25 @@ def _place(place: Place) -> list[dict[str, Any]]:
     return found
 
 
-def gain_sheet(outcome: Outcome, contrast: Contrast, curves: Mapping[Cell, tuple[Curve, str]]) -> dict[str, Any]:
+def gain_sheet(
+    table: Table, contrast: Contrast, outcome: Outcome, curves: Mapping[Cell, tuple[Curve, str]]
+) -> dict[str, Any]:
     """One comparison in the paper's layout; every cell that has pairs opens to its λ curve and its runs.
 
     Args:
-        outcome, contrast: Which.
+        table: What :func:`sharpen.report.study_tables.gain_grid` makes of a comparison.
+        contrast, outcome: Which.
         curves: By cell, its scores over λ, and the study they come from.
 
     >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
-    >>> gain_sheet(empty, empty.study.compare[0], {})["rows"][0][1][0]["text"]
+    >>> from sharpen.report.study_tables import gain_grid
+    >>> table = gain_grid(empty, empty.study.compare[0])
+    >>> gain_sheet(table, empty.study.compare[0], empty, {})["rows"][0][1][0]["text"]
     'not run yet'
     """
-    table = gain_grid(outcome, contrast)
     cells = {Cell(cell.dataset, cell.model): cell for cell in outcome.cells}
     models = [column.key for column in table.columns[1:]]
     details: list[list[dict[str, Any] | None]] = []
@@ -97,14 +101,15 @@ def _detail(
     if effect.difference is not None:
         charts.append(_pairs(cell, effect))
     if found is not None:
-        charts.append(curve_chart(found[0], "" if found[1] == outcome.study.name else f"From the study {found[1]}."))
+        source = "" if found[1] == outcome.study.name else f"From the study {found[1]}."
+        charts.append(curve_chart(found[0], note=source))
     if not charts:
         return None
     charts.append(facts(_facts(cell, effect)))
     return {"title": f"{cell_title(cell.dataset, cell.model)}: {minus(contrast.name)}", "charts": charts}
 
 
-def _pairs(cell: CellOutcome, effect: Effect) -> dict[str, Any]:
+def _pairs(cell: CellOutcome, effect: Effect) -> Chart:
     side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
     others = {(run.split, run.seed): run for run in against.runs}
     pairs = [
@@ -114,48 +119,15 @@ def _pairs(cell: CellOutcome, effect: Effect) -> dict[str, Any]:
     ]
     d = effect.difference
     assert d is not None
-    low, high = d.t_interval or (None, None)
-    row = {
-        "name": minus(effect.contrast.name),
-        "text": Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text,
-        "values": rounded((after - before for _, before, after in pairs), 4),
-        "notes": [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],
-        "mean": d.difference,
-        "low": low,
-        "high": high,
-    }
-    return {"kind": "dots", "title": "Its runs, pair by pair", "rows": [row], "unit": "points of test score"}
-
-
-def curve_chart(curve: Curve, note: str = "") -> dict[str, Any]:
-    """The scores of a cell over λ with the interval of the paired difference to λ = 0.
-
-    >>> from sharpen.analysis.curves import Point
-    >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.5))
-    >>> curve_chart(Curve("cora", "gcn", "accuracy", points, 5))["series"][0]["high"]
-    [81.0, 81.5]
-    """
-    zero = curve.zero.mean
-    nan = float("nan")
-    marks = [] if curve.chosen is None else [{"x": curve.chosen, "label": f"chosen: {curve.chosen:g}"}]
-    return lines(
-        "Test score over λ",
-        axis("λ", name="λ =", decimals=2),
-        axis("test score, %", decimals=2, most=100),
-        [
-            series(
-                "mean over runs",
-                "blue",
-                [point.lam for point in curve.points],
-                [point.mean for point in curve.points],
-                low=[zero + point.interval[0] if point.interval else nan for point in curve.points],
-                high=[zero + point.interval[1] if point.interval else nan for point in curve.points],
-            ),
-            series("λ = 0", "grey", [curve.points[0].lam, curve.points[-1].lam], [zero, zero], dash=True),
-        ],
-        marks=marks,
-        note=f"Band: 95 % interval of the paired difference to λ = 0. {note}".strip(),
+    row = dots_row(
+        minus(effect.contrast.name),
+        Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text,
+        (after - before for _, before, after in pairs),
+        [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],
+        d.difference,
+        d.t_interval,
     )
+    return dots("Its runs, pair by pair", [row], "points of test score")
 
 
 def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:

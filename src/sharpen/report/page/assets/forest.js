@@ -12,7 +12,7 @@ function forestChart(host, spec) {
     const longest = Math.max(...spec.rows.map((row) => row.name.length), ...spec.rows.map((row) => row.group.length));
     const [left, right] = [Math.min(width * 0.4, 18 + 7 * longest), width - (told ? 172 : 12)];
     const start = spec.from ?? -Infinity;
-    const means = spec.rows.flatMap((row) => [row.mean, row.paper]).filter((value) => value !== null && value !== undefined && value >= start);
+    const means = spec.rows.flatMap((row) => [row.mean, row.quoted]).filter((value) => value !== null && value !== undefined && value >= start);
     const [least, most] = range(spec.zero ? [...means, 0] : means);
     // A wide interval may leave the picture; the means may not.
     const reach = Math.max(most - least, 0.5);
@@ -50,9 +50,11 @@ function forestChart(host, spec) {
         return;
       }
       if (row.low !== null) surface.append(draw("line", { class: row.partly ? "whisker thick partly" : "whisker thick", color: row.color, x1: X(row.low), x2: X(row.high), y1: y, y2: y }));
-      if (row.paper !== null && row.paper !== undefined) {
+      if (row.low !== null && row.low < low) surface.append(draw("path", { class: "onward", d: `M${left},${y} l6,-4 l0,8Z` }));
+      if (row.high !== null && row.high > high) surface.append(draw("path", { class: "onward", d: `M${right},${y} l-6,-4 l0,8Z` }));
+      if (row.quoted !== null && row.quoted !== undefined) {
         // Above ours, which would hide it.
-        const [p, q] = [X(row.paper), y - 6];
+        const [p, q] = [X(row.quoted), y - 6];
         surface.append(draw("path", { class: "quoted", d: `M${p - 4},${q} L${p},${q - 4} L${p + 4},${q} L${p},${q + 4}Z` }));
       }
       surface.append(draw("circle", { class: row.sure ? "mark point" : "mark point open", color: row.color, cx: X(row.mean), cy: y, r: 4.5 }));
@@ -102,12 +104,12 @@ function forestChart(host, spec) {
 
 // A small map of numbers that are better or worse than zero.
 function heatChart(host, spec) {
-  const head = el("tr", {}, el("td", { class: "corner" }, spec.down, el("br"), spec.across), ...spec.columns.map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, el("td", { class: "corner" }, `${spec.down} ↓`, el("br"), `${spec.across} →`), ...spec.columns.map((name) => el("th", { scope: "col" }, name)));
   const body = el("tbody");
   spec.values.forEach((row, i) => {
     const line = el("tr", {}, el("th", { scope: "row" }, spec.rows[i]));
     row.forEach((value, j) => {
-      const cell = el("td", { class: `mark${value > 0 ? " right" : ""}${spec.marks[i][j] ? " starred" : ""}` }, value === null ? "" : `${number(value, 1, true)}${spec.marks[i][j]}`);
+      const cell = el("td", { class: `mark${value > 0 ? " right" : ""}${spec.marks[i][j] ? " starred" : ""}${spec.own && spec.own[0] === i && spec.own[1] === j ? " own" : ""}` }, value === null ? "" : `${number(value, 1, true)}${spec.marks[i][j]}`);
       cell.style.setProperty("--share", `${value === null ? 0 : Math.min(70, Math.round((70 * Math.abs(value)) / spec.limit))}%`);
       line.append(cell);
     });

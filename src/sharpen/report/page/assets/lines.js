@@ -14,28 +14,30 @@ function linesChart(host, spec) {
     const [xLow, xHigh] = spread(spec.x, range(points.map((p) => p.x)));
     const tall = spec.series.flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]);
     const [yLow, yHigh] = spread(spec.y, range(tall));
-    const yTicks = ticks(yLow, yHigh, 5);
-    const wide = Math.max(...yTicks.found.map((t) => number(t, yTicks.decimals).length));
+    const yTicks = named(spec.y) ?? marked(ticks(yLow, yHigh, 5));
+    const wide = Math.max(...yTicks.map(([, text]) => text.length));
     const box = { left: 14 + 7 * wide, right: width - 14, top: 26, bottom: height - 40 };
     const X = (x) => box.left + ((x - xLow) / (xHigh - xLow)) * (box.right - box.left);
-    const Y = (y) => box.bottom - ((y - yLow) / (yHigh - yLow)) * (box.bottom - box.top);
+    const bent = bend(spec.y);
+    const Y = (y) => box.bottom - ((bent(y) - bent(yLow)) / (bent(yHigh) - bent(yLow))) * (box.bottom - box.top);
     place = { X, Y, box };
     surface.setAttribute("viewBox", `0 0 ${width} ${height}`);
     surface.setAttribute("height", height);
     surface.replaceChildren();
-    for (const y of yTicks.found) {
+    for (const [y, label] of apart(yTicks, Y, 12)) {
       surface.append(draw("line", { class: "grid", x1: box.left, x2: box.right, y1: Y(y), y2: Y(y) }));
-      surface.append(draw("text", { class: "tick", x: box.left - 7, y: Y(y) + 4, "text-anchor": "end" }, number(y, yTicks.decimals)));
+      surface.append(draw("text", { class: "tick", x: box.left - 7, y: Y(y) + 4, "text-anchor": "end" }, label));
     }
-    const xTicks = ticks(xLow, xHigh, Math.max(2, Math.floor((box.right - box.left) / 80)));
-    for (const x of xTicks.found) {
+    const xTicks = named(spec.x) ?? marked(ticks(xLow, xHigh, Math.max(2, Math.floor((box.right - box.left) / 80))));
+    for (const [x, label] of xTicks) {
       surface.append(draw("line", { class: "axis", x1: X(x), x2: X(x), y1: box.bottom, y2: box.bottom + 4 }));
-      surface.append(draw("text", { class: "tick", x: X(x), y: box.bottom + 17, "text-anchor": "middle" }, number(x, xTicks.decimals)));
+      surface.append(draw("text", { class: "tick", x: X(x), y: box.bottom + 17, "text-anchor": "middle" }, label));
     }
     surface.append(draw("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
     surface.append(draw("text", { class: "label", x: 2, y: 14 }, spec.y.label));
     surface.append(draw("text", { class: "label", x: box.right, y: height - 6, "text-anchor": "end" }, spec.x.label));
     if (spec.zero && yLow < 0 && yHigh > 0) surface.append(draw("line", { class: "zero", x1: box.left, x2: box.right, y1: Y(0), y2: Y(0) }));
+    if (spec.upright && xLow < 0 && xHigh > 0) surface.append(draw("line", { class: "zero", x1: X(0), x2: X(0), y1: box.top, y2: box.bottom }));
     if (spec.diagonal) {
       const [low, high] = [Math.max(xLow, yLow), Math.min(xHigh, yHigh)];
       surface.append(draw("line", { class: "diagonal", x1: X(low), y1: Y(low), x2: X(high), y2: Y(high) }));
@@ -58,9 +60,10 @@ function linesChart(host, spec) {
   function paintSeries(inner, s, X, Y) {
     const known = s.x.map((_, i) => i).filter((i) => s.y[i] !== null);
     if (s.low && !s.points) {
+      const known = s.x.map((_, i) => i).filter((i) => s.low[i] !== null);
       const up = known.map((i) => `${X(s.x[i])},${Y(s.high[i])}`);
       const down = known.map((i) => `${X(s.x[i])},${Y(s.low[i])}`).reverse();
-      inner.append(draw("polygon", { class: "band", color: s.color, points: [...up, ...down].join(" ") }));
+      inner.append(draw("polygon", { class: s.pale ? "band pale" : "band", color: s.color, points: [...up, ...down].join(" ") }));
     }
     if (s.line !== false) {
       const path = known.map((i) => `${X(s.x[i]).toFixed(1)},${Y(s.y[i]).toFixed(1)}`).join(" ");
@@ -71,7 +74,7 @@ function linesChart(host, spec) {
       if (s.low && s.low[i] !== null) {
         inner.append(draw("line", { class: "whisker", color: s.color, x1: X(s.x[i]), x2: X(s.x[i]), y1: Y(s.low[i]), y2: Y(s.high[i]) }));
       }
-      inner.append(draw("circle", { class: "mark point", color: s.color, cx: X(s.x[i]), cy: Y(s.y[i]), r: s.size ? s.size[i] : 4.5 }));
+      inner.append(draw("circle", { class: s.filled && !s.filled[i] ? "mark point open" : "mark point", color: s.color, cx: X(s.x[i]), cy: Y(s.y[i]), r: s.size ? s.size[i] : 4.5 }));
     }
   }
 
@@ -117,12 +120,12 @@ function linesChart(host, spec) {
     point(steps[focus], frame.left + place.X(steps[focus]), frame.top + place.box.top + 30);
   });
   responsive(surface.parentElement, paint);
-  const named = spec.series.filter((s) => s.name);
+  const shown = spec.series.filter((s) => s.name);
   host.append(
-    numbers([spec.x.label, ...named.map((s) => s.name)], () =>
+    numbers([spec.x.label, ...shown.map((s) => s.name)], () =>
       steps.map((x) => [
         text(x, spec.x),
-        ...named.map((s) => {
+        ...shown.map((s) => {
           const i = s.x.indexOf(x);
           return i < 0 || s.y[i] === null ? "" : number(s.y[i], spec.y.decimals ?? 2);
         }),
@@ -138,4 +141,24 @@ function spread(axis, found) {
   low = axis.min ?? low - air;
   high = axis.max ?? Math.min(high + air, axis.most ?? Infinity);
   return high > low ? [low, high] : [low - 1, low + 1];
+}
+
+// Ticks as [value, text]: those that an axis names, and those that were found for it.
+const named = (axis) => axis.ticks ?? null;
+const marked = (scale) => scale.found.map((t) => [t, number(t, scale.decimals)]);
+
+// Ticks that leave each other room, those nearest to zero first.
+function apart(found, place, room) {
+  const kept = [];
+  for (const tick of [...found].sort(([a], [b]) => Math.abs(a) - Math.abs(b))) {
+    if (kept.every(([other]) => Math.abs(place(other) - place(tick[0])) >= room)) kept.push(tick);
+  }
+  return kept;
+}
+
+// A scale that is linear up to a value and logarithmic beyond it, where the axis asks for one.
+function bend(axis) {
+  const linear = axis.symlog;
+  if (!linear) return (value) => value;
+  return (value) => (Math.abs(value) <= linear ? value : Math.sign(value) * linear * (1 + 0.9 * Math.log10(Math.abs(value) / linear)));
 }

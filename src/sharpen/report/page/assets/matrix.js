@@ -1,4 +1,4 @@
-// A confusion matrix as a real table: rows are what nodes are, columns what they are taken for.
+// A confusion matrix as a real table: rows are what nodes are, columns what they are predicted to be.
 
 function matrixChart(host, spec) {
   const names = spec.names;
@@ -8,7 +8,7 @@ function matrixChart(host, spec) {
   });
   const long = Math.max(...names.map((name) => name.length)) > (names.length <= 4 ? 9 : 3);
   const dense = names.length > 16;
-  const head = el("tr", {}, el("td", { class: "corner" }, "true ↓", el("br"), "taken for →"));
+  const head = el("tr", {}, el("td", { class: "corner" }, "true ↓", el("br"), "predicted →"));
   for (const name of names) head.append(el("th", { scope: "col", class: long || dense ? "turned" : null, title: name }, el("span", {}, name)));
   const body = el("tbody");
   names.forEach((name, i) => {

@@ -67,7 +67,7 @@ function exportsView(texts) {
   const names = Object.keys(texts);
   const area = el("textarea", { readonly: true, rows: 10, spellcheck: "false", "aria-label": "The table as text" });
   const copy = el("button", { type: "button", class: "more" }, "Copy");
-  const details = el("details", { class: "exports" }, el("summary", {}, `Take it along: ${names.join(", ")}`));
+  const details = el("details", { class: "exports" }, el("summary", {}, `Export: ${names.join(", ")}`));
   const show = (index) => {
     area.value = texts[names[index]];
     copy.textContent = "Copy";

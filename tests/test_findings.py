@@ -9,12 +9,13 @@ from scipy import stats
 
 from sharpen.analysis.outcome import Outcome, outcome
 from sharpen.errors import InputError
-from sharpen.report.findings import CLAIMS, claims, fill, findings_blocks
 from sharpen.studies import load_study
 from sharpen.trial import Trial
+from tests.scripts import findings
 from tests.studies.fake import bump, records, traces
 
-FINDINGS = Path(__file__).parents[2] / "docs" / "findings.md"
+CLAIMS, claims, fill, findings_blocks = findings.CLAIMS, findings.claims, findings.fill, findings.findings_blocks
+FINDINGS = Path(__file__).parents[1] / "docs" / "findings.md"
 
 
 def effect(trial: Trial) -> float:

@@ -1,4 +1,6 @@
-"""Graphs of a published size where the published data is not at hand: for measurements of time and memory, not of accuracy.
+"""Synthetic graphs of a published size where the published data is not at hand: to measure time and memory, not accuracy.
+
+    python benchmarks/synthetic.py ogbn-products /data/products --scale 0.1     # then: sharpen recipe run … --stored /data/products
 
 Nodes, edges, features, classes and the shares of the split are the published ones. Degrees follow a Lomax law (a power law with a
 bend) with the published mean; every node has an edge, and one, well above the others, has the published maximum. The published
@@ -9,6 +11,7 @@ few thousand nodes have smaller communities, whose hubs have fewer edges.
 
 from __future__ import annotations
 
+import argparse
 import os
 import tempfile
 from dataclasses import dataclass
@@ -21,7 +24,9 @@ import scipy.sparse as sp
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph.splits import Split
-from sharpen.large.stored import StoredGraph, is_free, open_graph, read_origin, save_array, write_stored
+from sharpen.large.disk import is_free, save_array
+from sharpen.large.recipes import keep_split
+from sharpen.large.stored import StoredGraph, open_graph, read_origin, write_stored
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,9 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
         raise InputError(f"{where} holds a graph made from {found}, not from {origin}; give another folder")
     order = np.random.default_rng([seed, 1]).permutation(size.nodes)
     train, val, test = np.split(order[: sum(size.split)], np.cumsum(size.split)[:2])
-    return Dataset(graph.name, graph, splits=Splits([Split("given-0", train, val, test)], y=graph.y))
+    split = Split("given-0", train, val, test)
+    keep_split(split, where)
+    return Dataset(graph.name, graph, splits=Splits([split], y=graph.y))
 
 
 def _write(size: Size, folder: Path, name: str, seed: int, origin: dict[str, Any]) -> StoredGraph:
@@ -202,3 +209,18 @@ def _adjacency(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     matrix = sp.csr_array(sp.coo_array((np.ones(len(row), dtype=np.int8), (row, col)), shape=(nodes, nodes)))
     matrix.sort_indices()
     return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+
+
+def main() -> None:
+    """Make one."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("name", choices=list(SIZES))
+    options.add_argument("folder", type=Path, help="new, or empty")
+    options.add_argument("--scale", type=float, default=1.0, help="of nodes and edges alike")
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
+    print(generate(given.name, given.folder, given.scale, given.seed).graph)
+
+
+if __name__ == "__main__":
+    main()

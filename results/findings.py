@@ -1,29 +1,35 @@
 """The numbers of ``docs/findings.md``: blocks of text made from records, put between its markers.
 
 A block stands between ``<!-- numbers: NAME -->`` and ``<!-- end of numbers -->``. What stands between is made anew; what stands
-around it, the judgement, is written by hand and stays.
+around it, the judgement, is written by hand and stays. Run it from the root of the repository, as ``make results`` does:
+
+    python results/findings.py docs/findings.md --store results/store
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+from split_story import Found, split_story, tuned_elsewhere
 
 from sharpen.analysis.curves import lambda_curves
 from sharpen.analysis.dynamics import Traces, dynamics
-from sharpen.analysis.outcome import NOT_RUN, Cost, Outcome
+from sharpen.analysis.outcome import NOT_RUN, Outcome
+from sharpen.analysis.provenance import Cost, costs
 from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError, did_you_mean
+from sharpen.report.builder import Reader, unavailable
 from sharpen.report.cells import Number, Quoted, Reason
 from sharpen.report.missing import missing_lams
-from sharpen.report.names import cell_title, dataset_title
+from sharpen.report.names import cell_title, dataset_title, minus
 from sharpen.report.shares import run_seconds, shares, was_run
 from sharpen.report.special_tables import dynamics_table, lambda_table
-from sharpen.report.split_story import Found, split_story, tuned_elsewhere
-from sharpen.report.study_tables import gain_grid, minus, own_score
+from sharpen.report.study_tables import gain_grid, own_score
 from sharpen.report.study_text import (
     agreement,
     agreement_sentence,
@@ -35,8 +41,9 @@ from sharpen.report.study_text import (
 )
 from sharpen.report.tables import Column, Place, Table, to_markdown
 from sharpen.report.tally import tally
+from sharpen.store import Store
+from sharpen.studies import Study, list_studies, load_study
 from sharpen.studies.cost import duration
-from sharpen.studies.spec import Study, list_studies, load_study
 
 # The graphs whose files are at hand for this project's own records.
 TEN = ("cora", "citeseer", "pubmed", "computer", "photo", "cs", "physics", "squirrel", "chameleon", "minesweeper")
@@ -332,3 +339,29 @@ def _so_far(outcome: Outcome) -> str:
 
 def _only(outcome: Outcome, datasets: tuple[str, ...]) -> Outcome:
     return replace(outcome, cells=tuple(cell for cell in outcome.cells if cell.dataset in datasets))
+
+
+def filled(path: Path, reader: Reader) -> str:
+    """The text of a file with its numbers made anew from a store."""
+    blocks = findings_blocks(
+        lambda name, protocol: reader.outcome(load_study(name), protocol),
+        reader.traces,
+        costs(reader.frame),
+        reader.protocols,
+    )
+    return fill(path.read_text(encoding="utf-8"), blocks)
+
+
+def main() -> None:
+    """Fill the markers of a file."""
+    parser = argparse.ArgumentParser(description="Update the numbers between the markers of a Markdown file.")
+    parser.add_argument("file", type=Path, help="the file, such as docs/findings.md")
+    parser.add_argument("--store", type=Path, default=Path(__file__).parent / "store", help="folder of records")
+    parser.add_argument("--data", type=Path, help="folder of benchmark files (default: $SHARPEN_DATA)")
+    given = parser.parse_args()
+    reader = Reader(Store(given.store), unavailable(list_studies(), given.data))
+    given.file.write_bytes(filled(given.file, reader).encode())  # the same line ends everywhere
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,12 @@
-"""Stand-ins have the size, the uneven degrees and the label share of the graphs they stand for."""
+"""Synthetic graphs have the size, the uneven degrees and the label share of the graphs they stand for."""
 
 import numpy as np
 import pytest
 
 from sharpen.errors import InputError
-from sharpen.large.generated import SIZES, generate
+from tests.scripts import synthetic
+
+SIZES, generate = synthetic.SIZES, synthetic.generate
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from sharpen.analysis.outcome import NOT_RUN, CellOutcome, Effect, Outcome
 from sharpen.analysis.runs import Side, pairs_of_runs, scores_of_pairs
 from sharpen.evaluation import UnpairedDifference, paired_difference, unpaired_difference
 from sharpen.report.cells import Gain, Number, Quoted, Reason
-from sharpen.report.names import cell_title
-from sharpen.report.study_tables import minus, own_score
+from sharpen.report.names import cell_title, minus
+from sharpen.report.study_tables import own_score
 from sharpen.report.study_text import sentences
 from sharpen.report.tables import Column, Place, Table, to_markdown
 

@@ -1,0 +1,52 @@
+"""The options of ``sharpen fit``."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sharpen.cli.completion import METRICS, offer
+from sharpen.cli.options import of_columns
+from sharpen.models.registry import MODELS
+from sharpen.trial import NORMS
+
+_of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
+
+Features = Annotated[str | None, of_columns(help="Feature columns, comma-separated.", show_default="all others")]
+Ignore = Annotated[str | None, of_columns(help="Columns to ignore, comma-separated.", show_default="none")]
+ModelNames = Annotated[
+    str,
+    typer.Option(
+        help=f"auto; {', '.join(MODELS)}; or several, comma-separated.", autocompletion=offer("auto", *MODELS)
+    ),
+]
+Lam = Annotated[str, typer.Option(help="λ: auto; a number; or candidates, comma-separated.")]
+Balance = Annotated[
+    str, typer.Option(help="Class-balance weight: auto (0 or λ); a number; or candidates, comma-separated.")
+]
+Budget = Annotated[float, typer.Option(help="Time budget of the search, in minutes.")]
+Metric = Annotated[
+    str,
+    typer.Option(
+        help="Model selection metric: accuracy, or balanced-accuracy (every class counts the same).",
+        autocompletion=offer(*METRICS),
+    ),
+]
+Ensemble = Annotated[
+    bool, typer.Option("--ensemble/--no-ensemble", help="Average the best models, or use the single best.")
+]
+ClassWeight = Annotated[str | None, typer.Option(help="balanced: weight classes by inverse frequency in training.")]
+Parquet = Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")]
+OutFolder = Annotated[Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/fit-NODES")]
+Layers = Annotated[int, _of_model(help="Number of layers.")]
+Hidden = Annotated[int, _of_model(help="Hidden units per layer.")]
+Dropout = Annotated[float, _of_model(help="Dropout rate.")]
+Norm = Annotated[str, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))]
+Lr = Annotated[float, _of_model(help="Learning rate of Adam.")]
+WeightDecay = Annotated[float, _of_model(help="Weight decay of Adam.")]
+Epochs = Annotated[int, _of_model(help="Number of epochs.")]
+Seed = Annotated[int, typer.Option(help="Random seed of folds, initial weights and dropout.")]
+PageOption = Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only, without progress.")]

@@ -1,0 +1,184 @@
+"""Graphs from PyG, NetworkX and SciPy, and back: what the methods of :class:`sharpen.Graph` do."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from numbers import Real
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import scipy.sparse
+from torch import Tensor
+
+from sharpen.checks import Array, Sparse, is_unknown
+from sharpen.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx
+    import torch_geometric.data
+
+    from sharpen.graph.graph import Graph
+
+
+def pyg_parts(data: torch_geometric.data.Data) -> tuple[Any, Any, Any, Any]:
+    """Features, edges, labels and weights of PyG's ``Data``."""
+    from torch_geometric.data import Data
+
+    if not isinstance(data, Data):
+        raise InputError(
+            f"data is a {type(data).__name__}, not a torch_geometric.data.Data; "
+            f"give one Data (a HeteroData has to_homogeneous(), a dataset has [0])"
+        )
+    if data.x is None:
+        raise InputError(
+            "data.x is missing; set it to one row of features per node, for instance "
+            "data.x = torch.eye(data.num_nodes) when nodes have none"
+        )
+    if data.edge_index is None:
+        raise InputError("data.edge_index is missing; give a [2, E] tensor (from adj_t: torch.stack(adj_t.coo()[:2]))")
+    y = data.y
+    if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    weight = getattr(data, "edge_weight", None)
+    if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
+        weight = weight[:, 0]
+    return data.x, data.edge_index, y, weight
+
+
+def to_pyg(graph: Graph) -> torch_geometric.data.Data:
+    """The graph as PyG's ``Data``."""
+    from torch_geometric.data import Data
+
+    data = Data(x=graph.x.clone(), edge_index=graph.edge_index.clone(), y=graph.y.clone())
+    if graph.edge_weight is not None:
+        data.edge_weight = graph.edge_weight.float()
+    return data
+
+
+def networkx_parts(
+    graph: networkx.Graph,
+    features: str | None,
+    label: str | None,
+    x: Array | Sparse | None,
+    class_names: Iterable[str] | None,
+    weight: str | None,
+) -> tuple[Any, np.ndarray, np.ndarray, tuple[str, ...], np.ndarray | None]:
+    """Features, edges, labels, class names and weights of a NetworkX graph."""
+    nodes = list(graph.nodes)
+    position = {node: i for i, node in enumerate(nodes)}
+    ends, weights = [], []
+    for one, other, attributes in graph.edges(data=True):
+        value = attributes.get(weight) if weight is not None else None
+        if isinstance(value, Real) and value == 0:
+            continue
+        ends.append((position[one], position[other]))
+        weights.append(value)
+    edge_index = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    given = any(value is not None for value in weights)
+    edge_weight = np.array([1 if value is None else value for value in weights]) if given else None
+    if not graph.is_directed():
+        back = edge_index[0] != edge_index[1]
+        edge_index = np.concatenate([edge_index, edge_index[::-1, back]], axis=1)
+        edge_weight = None if edge_weight is None else np.concatenate([edge_weight, edge_weight[back]])
+    if x is None:
+        x = _node_features(graph, features)
+    values = [None if label is None else graph.nodes[node].get(label) for node in nodes]
+    y, names = _encode(values, class_names)
+    return x, edge_index, y, names, edge_weight
+
+
+def to_networkx(graph: Graph, features: str | None, label: str | None) -> networkx.Graph:
+    """The graph in NetworkX."""
+    import networkx
+
+    edges = graph.edge_matrix(np.float64)
+    symmetric = abs(edges - edges.T).sum() == 0
+    out = networkx.Graph() if symmetric else networkx.DiGraph()
+    out.add_nodes_from(range(graph.num_nodes))
+    pairs = graph.edge_index.T.tolist()
+    if graph.edge_weight is None:
+        out.add_edges_from(pairs)
+    else:
+        weights = graph.edge_weight.tolist()
+        out.add_weighted_edges_from((a, b, w) for (a, b), w in zip(pairs, weights, strict=True))
+    if features is not None:
+        rows = to_csr(graph.x) if graph.is_sparse else graph.x.numpy().copy()
+        for node in range(graph.num_nodes):
+            out.nodes[node][features] = rows[node : node + 1] if graph.is_sparse else rows[node]
+    if label is not None:
+        for node, target in enumerate(graph.y.tolist()):
+            if target >= 0:
+                out.nodes[node][label] = graph.class_names[target]
+    return out
+
+
+def scipy_edges(adjacency: Sparse, x: Array | Sparse) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of a square matrix that are not zero, as edges and their weights."""
+    if not scipy.sparse.issparse(adjacency):
+        raise InputError(
+            f"adjacency is a {type(adjacency).__name__}, not a SciPy sparse matrix; "
+            f"wrap it in scipy.sparse.csr_array(adjacency)"
+        )
+    csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
+    num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+    if csr.shape != (num_nodes, num_nodes):
+        raise InputError(
+            f"adjacency has shape {csr.shape}, but x has {num_nodes} rows; "
+            f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
+        )
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    coo = csr.tocoo()
+    return np.stack([coo.row, coo.col]), coo.data
+
+
+def to_csr(x: Tensor) -> scipy.sparse.csr_array:
+    """Sparse features as a SciPy matrix over the same memory."""
+    parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return scipy.sparse.csr_array(parts, shape=(x.shape[0], x.shape[1]))
+
+
+def _node_features(graph: networkx.Graph, attribute: str | None) -> np.ndarray | Sparse:
+    if attribute is None:
+        raise InputError(
+            "features is None and so is x; name the node attribute that holds the features, or give x "
+            "(for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
+        )
+    rows: list[Any] = []
+    for node, attributes in graph.nodes(data=True):
+        if attribute not in attributes:
+            raise InputError(
+                f"node {node!r} has no attribute {attribute!r}; set it on every node, name another one with features, "
+                f"or give x (for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
+            )
+        value = attributes[attribute]
+        row: Any = value if scipy.sparse.issparse(value) else np.atleast_1d(value)
+        if rows and row.shape != rows[0].shape:
+            raise InputError(
+                f"attribute {attribute!r} of node {node!r} has shape {row.shape}, but that of the first node has "
+                f"{rows[0].shape}; give every node the same number of features"
+            )
+        rows.append(row)
+    if rows and scipy.sparse.issparse(rows[0]):
+        return scipy.sparse.vstack(rows, format="csr")
+    return np.array(rows)
+
+
+def _encode(values: list[Hashable], class_names: Iterable[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Labels of any type as integers and class names; missing ones as -1."""
+    known = [v for v in values if not is_unknown(v)]
+    names = _in_order(set(known)) if class_names is None else tuple(str(c) for c in class_names)
+    number = {c: i for i, c in enumerate(names)}
+    stray = next((v for v in known if str(v) not in number), None)
+    if stray is not None:
+        raise InputError(f"label {stray!r} is not among class_names {list(names)}; add it, or set the label to None")
+    return np.array([-1 if is_unknown(v) else number[str(v)] for v in values], dtype=np.int64), names
+
+
+def _in_order(labels: set[Any]) -> tuple[str, ...]:
+    if all(str(label).isdecimal() for label in labels):
+        return tuple(map(str, sorted(labels, key=lambda label: int(str(label)))))  # "10" after "9"
+    try:
+        return tuple(map(str, sorted(labels)))
+    except TypeError:  # values of several types have an order only as text
+        return tuple(sorted(map(str, labels)))

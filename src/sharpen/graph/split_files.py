@@ -1,0 +1,103 @@
+"""Splits on disk: JSON to read, or npz for large graphs; written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from sharpen.errors import InputError
+from sharpen.graph.splits import Split, from_masks
+
+
+def save_split(split: Split, path: str | os.PathLike[str]) -> None:
+    """Write a split's name and members to a ``.npz`` or ``.json`` file, which appears whole or not at all.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "mine.json"
+    >>> save_split(Split("mine", [0], [1], [2, 3]), path)
+    >>> path.read_text()
+    '{"name": "mine", "train": [0], "val": [1], "test": [2, 3]}'
+    """
+    path = Path(path)
+    sets = {"train": split.train, "val": split.val, "test": split.test}
+    if path.suffix == ".npz":
+        arrays: Any = {field: nodes.numpy() for field, nodes in sets.items()}
+        _write_whole(path, lambda file: np.savez(file, name=np.array(split.name), **arrays))
+    elif path.suffix == ".json":
+        text = json.dumps({"name": split.name, **{field: nodes.tolist() for field, nodes in sets.items()}})
+        _write_whole(path, lambda file: file.write(text.encode()))
+    else:
+        raise InputError(f"{path}: the ending {path.suffix!r} is no format for splits; end the name in .npz or .json")
+
+
+def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
+    """Read a split from a ``.npz`` or ``.json`` file with ``train``, ``val`` (or ``valid``) and ``test``.
+
+    Each holds node indices, or one boolean per node. Nothing in the file is executed: pickled objects are refused.
+
+    Args:
+        path: The file.
+        name: What to call the split. None: the ``name`` in the file, else the file's own name without its ending.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "mine.npz"
+    >>> np.savez(path, train=[0, 1], valid=[2], test=[3])
+    >>> load_split(path)
+    Split('mine', train=2, val=1, test=1)
+    """
+    path = Path(path)
+    content = _read(path)
+    sets = []
+    for keys in (["train"], ["val", "valid"], ["test"]):
+        key = next((key for key in keys if key in content), None)
+        if key is None:
+            found = ", ".join(map(repr, content)) or "nothing"
+            raise InputError(
+                f"{path}: {' or '.join(map(repr, keys))} is missing (found {found}); add it, empty if need be"
+            )
+        sets.append(content[key])
+    name = name or str(content.get("name", path.stem))
+    try:
+        train, val, test = (np.asarray(values) for values in sets)
+        num_masks = sum(array.dtype == bool for array in (train, val, test))
+        if num_masks == 0:
+            return Split(name, train, val, test)
+        if num_masks == 3:
+            return from_masks(train, val, test, name)
+        raise InputError("some of train, val and test are masks and some are indices; make all three alike")
+    except ValueError as error:  # InputError among them
+        raise InputError(f"{path}: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
+        if path.suffix == ".json":
+            return dict(json.loads(path.read_text()))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file; check the path") from error
+    except (ValueError, EOFError, OSError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error}); write it with save_split, or as load_split says"
+        ) from error
+    raise InputError(f"{path}: the ending {path.suffix!r} is no format for splits; give a .npz or .json file")
+
+
+def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,156 @@
+"""Charts as data: what to draw, and nothing about how.
+
+A chart is a dictionary that is ready for JSON. The page's script and :mod:`sharpen.report.figures` (matplotlib) paint the same
+one. Its ``kind`` is one of
+
+- ``lines``: series over one axis (:func:`lines`), as curves with a band, or as points with whiskers;
+- ``forest``: means with their intervals, one row each, in groups (:func:`forest`);
+- ``dots``: paired differences, a dot for each pair;
+- ``heat``: a small map of numbers above and below zero;
+- ``matrix``: a confusion matrix (:func:`matrix`);
+- ``shares`` and ``boxes``: how many cells gain or lose, and by how much; on paper only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sharpen.report.names import shortened
+
+Chart = dict[str, Any]
+
+# More classes than these make a table that nobody reads.
+_MOST_CLASSES = 40
+# A curve of more points than a screen has to spare looks the same.
+MOST_POINTS = 160
+
+
+def rounded(values: Iterable[float], digits: int = 5) -> list[float | None]:
+    """Numbers with so many significant digits; None for what is not finite.
+
+    >>> rounded([0.123456789, float("nan"), 12345678.0])
+    [0.12346, None, 12346000.0]
+    """
+    return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in map(float, values)]
+
+
+def axis(label: str, **options: Any) -> dict[str, Any]:
+    """An axis: its label, and what the data does not tell (``min``, ``max``, ``decimals``, ``unit``,
+    ``name``, ``air``, ``most``, ``ticks``, ``symlog``: up to which value it is linear before it becomes logarithmic).
+
+    >>> axis("epoch", decimals=0)
+    {'label': 'epoch', 'decimals': 0}
+    """
+    return {"label": label, **options}
+
+
+def series(
+    name: str,
+    color: str,
+    x: Iterable[float],
+    y: Iterable[float],
+    *,
+    low: Iterable[float] | None = None,
+    high: Iterable[float] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """A curve, or points, with an interval around them; options: ``dash``, ``points``, ``line``, ``size``, ``notes``, ``pale``,
+    ``filled``.
+
+    >>> series("λ = 0.5", "blue", [0, 1], [0.5, float("nan")], dash=True)
+    {'name': 'λ = 0.5', 'color': 'blue', 'x': [0.0, 1.0], 'y': [0.5, None], 'dash': True}
+    """
+    found = {"name": shortened(name), "color": color, "x": rounded(x), "y": rounded(y), **options}
+    if low is not None and high is not None:
+        found |= {"low": rounded(low), "high": rounded(high)}
+    return found
+
+
+def lines(
+    title: str, x: dict[str, Any], y: dict[str, Any], curves: Sequence[dict[str, Any]], **options: Any
+) -> dict[str, Any]:
+    """Curves over one axis; options: ``marks``, ``zero``, ``upright``, ``diagonal``, ``hover``, ``height``, ``note``,
+    ``summary``, ``wide``.
+
+    >>> lines("Loss", axis("epoch"), axis("loss"), [])["kind"]
+    'lines'
+    """
+    return {"kind": "lines", "title": title, "x": x, "y": y, "series": list(curves), **options}
+
+
+def matrix(title: str, names: Sequence[str], counts: np.ndarray) -> dict[str, Any]:
+    """A confusion matrix [true, predicted]; of very many classes the most frequent, the others together.
+
+    >>> chart = matrix("Confusion", [str(c) for c in range(50)], np.eye(50, dtype=int))
+    >>> len(chart["names"]), chart["names"][-1], chart["counts"][-1][-1]
+    (41, '10 others', 10)
+    """
+    names = [shortened(name) for name in names]
+    if len(names) > _MOST_CLASSES:
+        ranked = np.argsort(-counts.sum(1), kind="stable")
+        kept, rest = np.sort(ranked[:_MOST_CLASSES]), ranked[_MOST_CLASSES:]
+        target = np.full(len(names), _MOST_CLASSES)
+        target[kept] = np.arange(_MOST_CLASSES)
+        merged = np.zeros((_MOST_CLASSES + 1,) * 2, dtype=counts.dtype)
+        np.add.at(merged, (target[:, None], target[None, :]), counts)
+        names, counts = [*(names[c] for c in kept), f"{len(rest)} others"], merged
+    return {"kind": "matrix", "title": title, "names": names, "counts": counts.astype(int).tolist()}
+
+
+def forest(title: str, rows: Sequence[dict[str, Any]], unit: str, **options: Any) -> Chart:
+    """Means with their intervals, one row each; options: ``zero``, ``from``, ``legend``, ``note``.
+
+    >>> forest("", [], "points")["kind"]
+    'forest'
+    """
+    return {"kind": "forest", "title": title, "rows": list(rows), "unit": unit, "zero": False, "wide": True, **options}
+
+
+def forest_row(
+    group: str, name: str, color: str, mean: float, interval: tuple[float, float] | None, **options: Any
+) -> dict[str, Any]:
+    """One row of a forest.
+
+    Args:
+        group, name: What it is; rows of one group stand together under its name.
+        color: Of its mark.
+        mean, interval: Where it stands.
+        options: ``quoted`` (a published value), ``sure`` (drawn filled), ``strong`` (written bold), ``partly`` (drawn dotted),
+            ``text`` (its numbers), ``tail`` (what stands behind them on paper), ``notes``, ``marker``.
+
+    >>> forest_row("Cora", "GCN", "blue", 0.5, None, sure=False)["low"] is None
+    True
+    """
+    low, high = interval or (None, None)
+    return {"group": group, "name": name, "color": color, "mean": mean, "low": low, "high": high, **options}
+
+
+def dots_row(
+    name: str,
+    text: str,
+    values: Iterable[float],
+    notes: Sequence[Sequence[str]],
+    mean: float | None,
+    interval: tuple[float, float] | None,
+) -> dict[str, Any]:
+    """One row of paired differences: a dot for each with what it is, their mean and its interval.
+
+    >>> dots_row("λ = 0.5", "+0.10", [0.1], [["split 0", "80.0 → 80.1 %"]], 0.1, None)["values"]
+    [0.1]
+    """
+    low, high = interval or (None, None)
+    row = {"name": name, "text": text, "values": rounded(values, 4), "notes": list(notes)}
+    return row | {"mean": mean, "low": low, "high": high}
+
+
+def dots(title: str, rows: Sequence[dict[str, Any]], unit: str, **options: Any) -> Chart:
+    """Paired differences, in rows of :func:`dots_row`.
+
+    >>> dots("", [], "points")["kind"]
+    'dots'
+    """
+    return {"kind": "dots", "title": title, "rows": list(rows), "unit": unit, **options}

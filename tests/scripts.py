@@ -1,0 +1,10 @@
+"""Programs of the repository that are no part of the package, for tests."""
+
+import importlib
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(_ROOT / "results"), str(_ROOT / "benchmarks")]
+findings = importlib.import_module("findings")
+synthetic = importlib.import_module("synthetic")
