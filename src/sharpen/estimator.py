@@ -23,7 +23,7 @@ from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
-from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
+from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
 from sharpen.graph import Graph
 from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
 from sharpen.training.memory import check_batching
@@ -184,6 +184,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         check_metric(self.metric)
         check_budget(self.budget)
         check_batching(self.batching)
+        check_seed(self.seed)
         self._backbone()
         return candidates
 

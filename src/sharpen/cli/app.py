@@ -9,6 +9,7 @@ import typer
 from sharpen.cli.bench import bench
 from sharpen.cli.compare import compare
 from sharpen.cli.datasets import datasets
+from sharpen.cli.ending import INTERRUPTED, interrupted_code, signals_as_interrupts, unbroken_streams
 from sharpen.cli.evaluate import evaluate
 from sharpen.cli.fit import fit
 from sharpen.cli.predict import predict
@@ -82,7 +83,8 @@ def sharpen(
 
     [bold]Exit codes:[/bold] 0 success; 1 a bug in sharpen; 2 invalid input, with
     one line on standard error that says what is wrong and how to fix it;
-    130 interrupted by Ctrl-C, with no half-written files.
+    130, 143 or 129 interrupted by Ctrl-C, SIGTERM or SIGHUP: what is finished is
+    kept, with no half-written files.
 
     [bold]More:[/bold] sharpen COMMAND --help; sharpen --install-completion for
     shell completion.
@@ -91,12 +93,13 @@ def sharpen(
 
 def main() -> None:
     """Run the command line; the entry point of the installed command ``sharpen``."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show λ shows a question mark, and not a traceback.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    try:
-        app(prog_name="sharpen")
-    except InputError as error:
-        print(f"sharpen: {error}", file=sys.stderr)
-        sys.exit(2)
+    with unbroken_streams(), signals_as_interrupts():
+        try:
+            app(prog_name="sharpen")
+        except InputError as error:
+            print(f"sharpen: {error}", file=sys.stderr)
+            sys.exit(2)
+        except SystemExit as ended:
+            if ended.code == INTERRUPTED:
+                sys.exit(interrupted_code())
+            raise

@@ -111,7 +111,7 @@ def compare(
             "tell": lambda text: typer.echo(text, err=True) if talks else None,
         }
         try:
-            with output_folder(folder):
+            with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
                 result = run_comparison(dataset, model, values, **options)
         except InputError as error:
             raise error.as_option() from None

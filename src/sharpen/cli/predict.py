@@ -41,6 +41,7 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns."""
+    from sharpen.cli.outputs import write_together
     from sharpen.estimator import NodeClassifier
     from sharpen.files import FeatureEncoder, to_graph, write_predictions
     from sharpen.fitting.predictions import prediction_frame
@@ -79,7 +80,7 @@ def predict(
         )
     probabilities = classifier.predict_proba(graph, known)
     frame = prediction_frame(tables.ids, probabilities, classes, labeled, abstain=abstain, every_class=every_class)
-    write_predictions(out, frame)
+    write_together(out.parent, {out.name: lambda path: write_predictions(path, frame)})
     answered, count = int(frame["label"].notna().sum()), graph.num_nodes
     if abstain is None:
         tell(f"{count} nodes are labeled in {out}")

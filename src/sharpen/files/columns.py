@@ -54,6 +54,9 @@ class Columns:
             value = getattr(self, field)
             if isinstance(value, str):
                 raise InputError(f"{field} is one text, {value!r}; give a list of column names")
+        for field in ("id", "source", "target", "weight"):  # an empty shell variable is no name
+            if getattr(self, field) == "":
+                raise InputError(f"--{field} is empty; name a column, or leave it out")
 
 
 def guess_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> str:
