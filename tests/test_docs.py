@@ -165,6 +165,9 @@ def test_python_examples_run_from_top_to_bottom(path: Path, tmp_path: Path, monk
     if path.stem == "ray":
         prepare_workers(monkeypatch)
     monkeypatch.chdir(tmp_path)
+    if path.stem == "own-model":
+        (tmp_path / "my_net.py").write_text(blocks(path, "python")[0], encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
     if path.stem == "studies":
         fill_store(tmp_path / "results" / "store")
     data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), y=torch.tensor([0, 0, 1, 1]))
@@ -184,6 +187,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "examples", folder / "examples")
     for file in (ROOT / "examples" / "karate").iterdir():
         shutil.copy(file, folder)
+    own_model = ROOT / "docs" / "guide" / "own-model.md"
+    (folder / "my_net.py").write_text(blocks(own_model, "python")[0], encoding="utf-8")
     (folder / "mine.yaml").write_text(blocks(ROOT / "docs" / "studies.md", "yaml")[0], encoding="utf-8")
     return folder
 

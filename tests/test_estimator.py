@@ -254,7 +254,7 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(damaged)
     save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
     with pytest.raises(
-        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-5\); fit again"
+        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-6\); fit again"
     ):
         NodeClassifier.load(damaged)
     whole = (tmp_path / "model.safetensors").read_bytes()

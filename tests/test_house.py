@@ -3,7 +3,7 @@
 from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached.
-MOST_LINES, MOST_CODE = 33_000, 20_900
+MOST_LINES, MOST_CODE = 34_600, 21_700
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # What is longer still, and may only become shorter: a command's function is mostly its options.
 LONG_MODULES = {"objective.py": 568}
@@ -14,7 +14,7 @@ OPEN = ("bench/", "comparison.py", "estimator.py", "files/", "fitting/", "kernel
 # From left to right: each imports only what stands before it, and itself. What stands together is independent.
 ORDER = (
     ("errors", "revision"),
-    ("entropy", "batching", "checks"),
+    ("entropy", "batching", "checks", "machine"),
     ("objective", "graph"),
     ("splits", "datasets", "kernels", "evaluation"),
     ("models",),

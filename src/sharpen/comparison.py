@@ -123,7 +123,7 @@ class ComparisonResult:
         files: dict[str, Callable[[Path], object]] = {
             "records.parquet": to_frame(self.records).to_parquet,
             "traces.npz": partial(write_traces, records=self.records),
-            "comparison.json": lambda path: path.write_bytes(text.encode()),
+            "comparison.json": lambda path: path.write_bytes(text.encode("utf-8", "backslashreplace")),
         }
         return files | ({"page.html": partial(write_page, self.page())} if page else {})
 

@@ -1,4 +1,4 @@
-"""The one exception for mistakes a user can fix, and the nearest word to one that is misspelt."""
+"""The one exception for mistakes a user can fix, and words for its messages."""
 
 from __future__ import annotations
 
@@ -92,3 +92,12 @@ def did_you_mean(word: object, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(lower.replace("_", "-"), words, n=1, cutoff=0.5)
     near = near or difflib.get_close_matches(lower, words, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}? " if near else ""
+
+
+def printable(text: str) -> str:
+    """Text that does nothing to a terminal but appear.
+
+    >>> printable("a\\x1b[1mb")
+    'a [1mb'
+    """
+    return "".join(c if c.isprintable() else " " for c in text)

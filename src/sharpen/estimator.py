@@ -24,7 +24,7 @@ from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
 from sharpen.fitting.report import Report, whole_report
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
-from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, search
+from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
 from sharpen.fitting.shown import Shown
 from sharpen.graph import Graph
 from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
@@ -188,6 +188,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         check_metric(self.metric)
         check_budget(self.budget)
         check_batching(self.batching)
+        check_seed(self.seed)
         self._backbone()
         return candidates
 

@@ -47,6 +47,8 @@ _TYPES: dict[str, type] = {
     **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
     **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
 }
+# Beyond these nothing is trained in this life, or kept in 64 bits.
+_MOST = {"layers": 1000, "hidden": 2**16, "epochs": 10**8, "seed": 2**63 - 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,8 @@ class Trial:
             value = getattr(self, name)
             if value is not None and (int(value) != value or value < least):
                 raise InputError(f"{name} is {value}; give a whole number of at least {least}")
+            if value is not None and value > _MOST[name]:
+                raise InputError(f"{name} is {value}; give a whole number of at most {_MOST[name]}")
         for name in ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):

@@ -34,7 +34,7 @@ def test_an_interrupted_compare_goes_on(tmp_path, monkeypatch):
     command = ("digits", "--splits", "2", "--batching", "clusters-16-4", "--json")
     stopped = compare(tmp_path / "stopped", *command)
     assert stopped.exit_code == 130
-    assert "the same command goes on" in stopped.stderr
+    assert "the same command resumes" in stopped.stderr
     resumed = compare(tmp_path / "stopped", *command)
     assert calls[:5] == [0, 1, 2, 3, 3], "the epoch in flight is done again, and nothing before it"
     assert json.loads(resumed.stdout)["comparison"] == json.loads(whole.stdout)["comparison"]

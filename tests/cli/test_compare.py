@@ -148,15 +148,20 @@ def test_a_diverging_run_is_reported(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"))["comparison"]["test"] is None
 
 
-def test_files_of_an_earlier_comparison_stay_whole(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("earlier")
+def test_files_of_an_earlier_comparison_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "a").write_text("earlier")
 
     def fail(file: object) -> None:
         raise OSError("disk full")
 
-    with pytest.raises(OSError, match="disk full"):
-        write_together(tmp_path, {"a": lambda path: path.write_bytes(b"new"), "b": fail})
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "earlier")]
+    with pytest.raises(InputError, match=r"disk full\); the results are in .*elsewhere.* \(a, but not b\)"):
+        write_together(folder, {"a": lambda path: path.write_bytes(b"new"), "b": fail})
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("a", "earlier")]
+    assert [path.read_text() for path in (tmp_path / "elsewhere").glob("*/*")] == ["new"]
 
 
 def two_given() -> Dataset:

@@ -20,13 +20,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves ``content`` by path; what is in ``cut`` stops halfway, although the whole length was announced."""
+    """Serves ``content`` by path; what is in ``cut`` stops halfway, although the whole length was announced.
+
+    What is ``unannounced`` comes without a length, and what is in ``lengths`` with that one.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.content: dict[str, bytes] = {}
         self.cut: set[str] = set()
         self.asked: list[str] = []
+        self.unannounced: set[str] = set()
+        self.lengths: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -43,7 +48,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        if self.path not in self.server.unannounced:
+            self.send_header("Content-Length", self.server.lengths.get(self.path, str(len(body))))
         self.end_headers()
         self.wfile.write(body[: len(body) // 2] if self.path in self.server.cut else body)
 

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import socket
 import sys
+import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from sharpen.datasets import list_datasets, registry
 from sharpen.datasets.download import (
     RemoteFile,
+    _Encrypted,
     cache_folder,
     data_folders,
     download,
@@ -153,3 +158,75 @@ def test_read_verified(tmp_path):
     (tmp_path / "a").write_bytes(BODY[:-1])
     with pytest.raises(InputError, match="is not the file that"):
         read_verified(RemoteFile("a", "http://127.0.0.1:9/a", SHA256), tmp_path)
+
+
+def archive_of(*names: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in names:
+            archive.writestr(name, BODY)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"  <!DOCTYPE html><title>Please sign in</title>", "a web page: does this network ask for a login"),
+        (b"<html>", "a web page"),
+        (b"not an archive at all", "not an archive"),
+        (archive_of("adj_data.npy"), "an archive without labels.npy"),
+        (archive_of("adj_data.npy", "labels.npy")[:-40], "not an archive"),
+        (archive_of("adj_data.npy", "labels.npy").replace(bytes(range(250)), bytes(250), 1), "is damaged"),
+    ],
+)
+def test_what_is_not_the_file_does_not_get_into_the_cache(server, cache, body, message):
+    server.content["/a.npz"] = body
+    file = RemoteFile("a.npz", f"{server.url}/a.npz", holds=("adj_data.npy", "labels.npy"))
+    with pytest.raises(InputError, match=message):
+        download(file, cache)
+    assert files_below(cache) == []
+    server.content["/a.npz"] = archive_of("adj_data.npy", "labels.npy", "more.npy")
+    assert download(file, cache).is_file()
+
+
+def test_every_dataset_has_a_checksum_or_says_what_it_holds():
+    for info in list_datasets():
+        for file in registry._source(info.name).files(info.name):
+            assert file.sha256 or file.holds, file.path
+            assert file.url.startswith("https://")
+            assert file.most <= 2 * 2**30
+
+
+def test_no_more_is_downloaded_than_a_file_can_have(server, cache):
+    server.content["/a.npz"] = BODY
+    with pytest.raises(InputError, match=f"announces {len(BODY)} bytes, but the file has at most 1000"):
+        download(RemoteFile("a.npz", f"{server.url}/a.npz", most=1000), cache)
+    server.unannounced.add("/a.npz")
+    with pytest.raises(InputError, match="more than the 1000 bytes"):
+        download(RemoteFile("a.npz", f"{server.url}/a.npz", most=1000), cache)
+    assert files_below(cache) == []
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "9" * 400, "1e9"])
+def test_a_length_that_is_no_number_is_a_sentence(server, cache, length):
+    server.content["/a.npz"] = BODY
+    server.lengths["/a.npz"] = length
+    with pytest.raises(InputError, match="could not be downloaded"):
+        download(RemoteFile("a.npz", f"{server.url}/a.npz"), cache)
+    assert files_below(cache) == []
+
+
+@pytest.mark.parametrize("target", ["http://example.org/a", "ftp://example.org/a", "file:///etc/passwd"])
+def test_a_redirection_to_a_connection_without_encryption_is_not_followed(target):
+    asked = urllib.request.Request("https://example.org/a")
+    with pytest.raises(ConnectionError, match="is not encrypted"):
+        _Encrypted().redirect_request(asked, None, 302, "", {}, target)
+    again = _Encrypted().redirect_request(asked, None, 302, "", {}, "https://other.org/a")
+    assert again.full_url == "https://other.org/a"
+
+
+@pytest.mark.parametrize("url", ["not an address", "http://[::1", "http://127.0.0.1:99999/a", "file:///etc/hostname"])
+def test_an_address_that_is_none_is_a_sentence(cache, url):
+    with pytest.raises(InputError, match="could not be downloaded"):
+        download(RemoteFile("a.npz", url, SHA256), cache)
+    assert files_below(cache) == []

@@ -30,9 +30,9 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(ending: str, tmp_pa
 
 
 def test_numbers_keep_their_sign_and_text_does_not_begin_like_a_formula() -> None:
-    for text in ("=1", "+1", "-1", "@x", "\tx", "\rx", "'=1", "＝1"):
+    for text in ("=1", "+1", "-1", "@x", "\tx", "\rx", "'=1", "＝1", " =1", "\ufeff=1", "\u200b+1", "\xa0@x"):
         assert guard(text) == "'" + text
-    for text in ("a=1", "1", "", "'", "it's", " =1"):
+    for text in ("a=1", "1", "", "'", "it's", " x"):
         assert guard(text) == text
 
 

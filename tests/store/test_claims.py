@@ -192,3 +192,14 @@ def test_what_is_no_claim_is_none(tmp_path, content):
     (tmp_path / "k.json").write_text(content)
     assert claims.claims(tmp_path) == []
     assert claims.claim(tmp_path, "k", ["a"]) is not None
+
+
+def test_a_claim_with_a_time_in_the_future_expires(tmp_path):
+    """As of a machine whose clock was wrong when it touched the claim for the last time."""
+    path = claim_of_a_dead_process(tmp_path, ["a"])
+    elsewhere(path)
+    for ahead, counts in ((60, True), (claims.LEASE_SECONDS + 60, False), (10**8, False)):
+        then = time.time() + ahead
+        os.utime(path, (then, then))
+        assert bool(claims.claims(tmp_path)) == counts
+    assert claims.claim(tmp_path, "b", ["a"]) is not None

@@ -1,6 +1,7 @@
 """The store: what is added is there, whole, once; what cannot be trusted is named and set aside."""
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import pytest
 
 from sharpen.errors import InputError
 from sharpen.revision import PACKAGE, revision, tree_hash
-from sharpen.store import Store, StoreError, record_files, store
+from sharpen.store import Store, StoreError, part, record_files
 from sharpen.trial import Record, Trial, to_frame
 
 
@@ -58,7 +59,8 @@ def test_what_is_added_is_there(tmp_path):
     pd.testing.assert_frame_equal(
         frame[list(expected.columns)].sort_values("seed", ignore_index=True), expected, check_dtype=False
     )
-    assert list(frame.columns) == ["id", *expected.columns, "versions", "revision", "created", "members"]
+    assert list(frame.columns) == ["id", *expected.columns, "versions", "revision", "created", "members", "rerun"]
+    assert set(frame["rerun"]) == {0}
     assert set(frame["id"]) == kept.ids() == {record.trial.id for record in some}
     assert set(frame["members"]) == {3}
     assert json.loads(frame["versions"][0]) == {"torch": "2"}
@@ -101,14 +103,66 @@ def test_a_trial_that_is_recorded_is_not_recorded_again(tmp_path):
     assert sum(pq.read_metadata(path).num_rows for path in (tmp_path / "records").iterdir()) == 4
 
 
-def test_should_two_files_hold_a_trial_the_first_record_counts(tmp_path):
-    early, late = Store(tmp_path / "a"), Store(tmp_path / "b")
-    early.add(records(2))
-    time.sleep(0.002)  # created counts milliseconds
-    late.add([replace(record, val=0.9) for record in records(3)])
-    path = only_file(tmp_path / "b")
-    path.rename(tmp_path / "a" / "records" / path.name)
-    assert early.frame()["val"].tolist() == [0.5, 0.501, 0.9]
+def merged(tmp_path: Path, *parts: Path) -> Store:
+    """A store with the files of several."""
+    for source in parts:
+        for path in source.glob("*/*.parquet"):
+            target = tmp_path / "merged" / path.parent.name / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    return Store(tmp_path / "merged")
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, year: int) -> None:
+    class Wrong(record_files.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(year, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(record_files, "datetime", Wrong)
+
+
+@pytest.mark.parametrize("years", [(2000, 2040), (2040, 2000), (2026, 2026)])
+def test_which_of_two_first_records_counts_does_not_depend_on_clocks(tmp_path, monkeypatch, years):
+    """As after two machines whose clocks disagree have trained the same trials, and their stores were merged."""
+    for name, year, score in zip("ab", years, (0.7, 0.9), strict=True):
+        set_clock(monkeypatch, year)
+        Store(tmp_path / name).add([replace(record, val=score) for record in records(3)], keep_traces=True)
+    kept = merged(tmp_path, tmp_path / "a", tmp_path / "b")
+    chosen = kept.frame().sort_values("seed")["val"].tolist()
+    expected = [
+        min((0.7, 0.9), key=lambda score, r=record: record_files.run_of(replace(r, val=score))) for record in records(3)
+    ]
+    assert chosen == expected
+    assert len(kept.runs()) == 6
+    runs = kept.runs().drop_duplicates("id")
+    assert runs["traced"].all()  # the traces are those of the run whose scores count
+
+
+@pytest.mark.parametrize("years", [(2000, 2040), (2040, 2000)])
+def test_a_run_that_was_made_again_never_counts_as_the_first_whatever_the_clocks_say(tmp_path, monkeypatch, years):
+    kept, first = Store(tmp_path), records(2)
+    set_clock(monkeypatch, years[0])
+    kept.add(first)
+    set_clock(monkeypatch, years[1])
+    kept.add(again(first, 0.9), keep_traces=True)
+    fresh = Store(tmp_path)
+    assert fresh.frame()["val"].tolist() == [0.5, 0.501]
+    assert fresh.runs()["rerun"].tolist() == [0, 0, 1, 1]
+    assert fresh.runs()["traced"].tolist() == [False, False, True, True]
+
+
+def test_records_of_before_reruns_were_marked_are_told_apart_by_their_time(tmp_path, monkeypatch):
+    first = records(2)
+    for name, year, some in (("a", 2021, again(first, 0.9)), ("b", 2020, first)):
+        set_clock(monkeypatch, year)
+        Store(tmp_path / name).add(some)
+        path = only_file(tmp_path / name)
+        pq.write_table(pq.read_table(path).drop_columns(["rerun"]), path.with_name("new"))
+        path.with_name("new").rename(before_checksums(path).with_name(f"{name}-toy-gcn-{path.name[-24:]}"))
+        for old in (tmp_path / name / "records").glob("toy*"):
+            old.unlink()
+    assert merged(tmp_path, tmp_path / "a", tmp_path / "b").frame()["val"].tolist() == [0.5, 0.501]
 
 
 def test_traces_are_kept_when_asked_for_and_can_be_added_later(tmp_path):
@@ -132,7 +186,7 @@ def test_records_of_two_cells_are_not_one_population(tmp_path):
 
 def settle(path: Path) -> None:
     """Makes a file older than one that may still be on its way in."""
-    then = time.time() - store.SETTLED_SECONDS - 1
+    then = time.time() - part.SETTLED_SECONDS - 1
     os.utime(path, (then, then))
 
 
@@ -156,12 +210,28 @@ def rename(path: Path) -> None:
 
 
 def foreign(path: Path) -> None:
+    write(path, pa.table({"a": [1]}))
+
+
+def before_checksums(path: Path) -> Path:
+    """Takes the checksum out of a file's name, as the names of earlier versions are."""
+    return path.rename(path.with_name(re.sub("-sha[0-9a-f]{16}", "", path.name)))
+
+
+def write(path: Path, table: pa.Table) -> Path:
+    """Writes a table in place of a file, as one that has the checksum that its name says."""
     path.unlink()
-    pd.DataFrame({"a": [1]}).to_parquet(path)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer)
+    content = buffer.getvalue().to_pybytes()
+    checksum = hashlib.sha256(content).hexdigest()[:16]
+    path = path.with_name(re.sub("-sha[0-9a-f]{16}", f"-sha{checksum}", path.name))
+    path.write_bytes(content)
+    return path
 
 
 def drop(path: Path) -> None:
-    pq.write_table(pq.read_table(path).drop_columns(["val"]), path)
+    write(path, pq.read_table(path).drop_columns(["val"]))
 
 
 def text(path: Path) -> None:
@@ -171,7 +241,7 @@ def text(path: Path) -> None:
 def wrong_type(path: Path) -> None:
     table = pq.read_table(path)
     place = table.column_names.index("val")
-    pq.write_table(table.set_column(place, "val", pa.array(["much"] * len(table))), path)
+    write(path, table.set_column(place, "val", pa.array(["much"] * len(table))))
 
 
 def rewritten(path: Path, **columns: list[object]) -> None:
@@ -180,7 +250,7 @@ def rewritten(path: Path, **columns: list[object]) -> None:
     for name, values in columns.items():
         place = table.column_names.index(name)
         table = table.set_column(place, name, pa.array(values, table[name].type))
-    pq.write_table(table, path)
+    write(path, table)
 
 
 def other_description(path: Path) -> None:
@@ -198,7 +268,7 @@ def swapped(path: Path) -> None:
 
 def doubled(path: Path) -> None:
     table = pq.read_table(path)
-    pq.write_table(pa.concat_tables([table, table]), path)
+    write(path, pa.concat_tables([table, table]))
 
 
 def without_an_id(path: Path) -> None:
@@ -244,6 +314,7 @@ def test_what_cannot_be_trusted_is_named_set_aside_and_kept(tmp_path, damage, re
     damage(only_file(tmp_path))
     damaged = only_file(tmp_path)
     content = damaged.read_bytes()
+    kept = Store(tmp_path)
     kept.add(records(2, first=50))
     assert kept.ids() == {record.trial.id for record in records(2, first=50)}
     (problem,) = kept.problems()
@@ -297,7 +368,7 @@ def test_without_permission_problems_are_only_reported(tmp_path, monkeypatch):
     def forbidden(*paths: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(store.os, "rename", forbidden)
+    monkeypatch.setattr(part.os, "rename", forbidden)
     (problem,) = kept.set_aside()
     assert problem.path == path
     assert path.exists()
@@ -318,7 +389,7 @@ def test_a_file_from_before_a_field_existed_keeps_its_trials_and_traces(tmp_path
     kept, some = Store(tmp_path), records(2)
     kept.add(some, keep_traces=True)
     path = only_file(tmp_path)
-    pq.write_table(pq.read_table(path).drop_columns(["lam_max"]), path)
+    pq.write_table(pq.read_table(path).drop_columns(["lam_max", "rerun"]), before_checksums(path))
     assert Store(tmp_path).problems() == []
     assert Store(tmp_path).ids() == Store(tmp_path).traced_ids() == {record.trial.id for record in some}
     assert Store(tmp_path).frame()["lam_max"].isna().all()
@@ -341,7 +412,7 @@ def test_a_disk_that_is_full_is_said_and_leaves_nothing(tmp_path, monkeypatch):
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(part.os, "fsync", full)
     with pytest.raises(InputError, match="No space left on device"):
         Store(tmp_path).add(records(2))
     assert list((tmp_path / "records").iterdir()) == []
@@ -391,7 +462,6 @@ def test_a_trace_that_is_made_later_leaves_the_first_scores(tmp_path):
     kept, first = Store(tmp_path), records(2)
     kept.add(first)
     before = kept.frame()
-    time.sleep(0.002)  # created counts milliseconds
     kept.add(again(first, 0.9), keep_traces=True)
     fresh = Store(tmp_path)
     pd.testing.assert_frame_equal(fresh.frame(), before)
@@ -407,41 +477,12 @@ def test_a_trace_that_is_made_later_leaves_the_first_scores(tmp_path):
 def test_runs_are_all_there_with_their_time_and_the_scores_of_the_traced_one(tmp_path):
     kept, first = Store(tmp_path), records(2)
     kept.add(first)
-    time.sleep(0.002)
     kept.add(again(first, 0.9), keep_traces=True)
     runs = Store(tmp_path).runs()
     assert runs["val"].tolist() == [0.5, 0.501, 0.9, 0.9]  # the first of each is the record
     assert runs["seconds"].sum() == 5.0
     assert runs["traced"].tolist() == [False, False, True, True]
     assert list(runs.columns)[:-1] == list(kept.frame().columns)
-
-
-def test_traces_are_those_of_the_first_run_that_was_traced(tmp_path):
-    """As after two stores were merged, each with a traced run of the same trials."""
-    for name, score in (("here", 0.8), ("there", 0.7)):
-        Store(tmp_path / name).add(again(records(2), score), keep_traces=True)
-        time.sleep(0.002)
-    for path in (tmp_path / "there").glob("*/*.parquet"):
-        path.rename(tmp_path / "here" / path.parent.name / f"a-{path.name}")  # it sorts first, and yet was not first
-    kept = Store(tmp_path / "here")
-    assert kept.frame()["val"].tolist() == [0.8, 0.8]
-    assert {traces["loss"].tolist()[0] for traces in kept.traces(kept.ids()).values()} == {8}
-    assert kept.runs()["traced"].tolist() == [True, True, False, False]
-
-
-def test_of_records_of_one_moment_the_first_file_counts(tmp_path, monkeypatch):
-    class Stopped(record_files.datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return cls(2026, 1, 1, tzinfo=tz)
-
-    monkeypatch.setattr(record_files, "datetime", Stopped)
-    for name, score in (("b", 0.8), ("a", 0.7)):
-        Store(tmp_path / name).add(again(records(2), score))
-        path = only_file(tmp_path / name)
-        (tmp_path / "records").mkdir(exist_ok=True)
-        path.rename(tmp_path / "records" / f"{name}-{path.name}")
-    assert Store(tmp_path).frame()["val"].tolist() == [0.7, 0.7]
 
 
 def test_traces_whose_run_nobody_recorded_are_of_no_use(tmp_path):
@@ -459,7 +500,7 @@ def test_traces_of_before_runs_were_told_apart_are_kept(tmp_path):
     kept = Store(tmp_path)
     kept.add(records(2), keep_traces=True)
     (path,) = (tmp_path / "traces").iterdir()
-    pq.write_table(pq.read_table(path).drop_columns(["run"]), path)
+    pq.write_table(pq.read_table(path).drop_columns(["run"]), before_checksums(path))
     assert Store(tmp_path).problems() == []
     assert len(Store(tmp_path).traces(kept.ids())) == 2
     assert Store(tmp_path).runs()["traced"].all()
@@ -486,15 +527,15 @@ def test_seeds_and_names_may_be_anything(tmp_path, fields):
 
 def test_a_kill_between_records_and_traces_leaves_records_without_traces(tmp_path, monkeypatch):
     kept, some = Store(tmp_path), records(2)
-    real = Store._write
+    real = part.Part.write
 
-    def killed(self, part, *arguments):
-        if part == "traces":
+    def killed(self, *arguments):
+        if self.folder.name == "traces":
             raise KeyboardInterrupt
-        real(self, part, *arguments)
+        real(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "_write", killed)
+        patch.setattr(part.Part, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             kept.add(some, keep_traces=True)
     assert (len(kept.ids()), kept.traced_ids()) == (2, set())
@@ -506,6 +547,7 @@ def test_a_file_in_the_way_that_nobody_trusts_does_not_cost_the_records(tmp_path
     kept, some = Store(tmp_path), records(2)
     kept.add(some)
     cut(only_file(tmp_path))
+    kept = Store(tmp_path)
     kept.add(some)
     assert kept.ids() == {record.trial.id for record in some}
     assert len(kept.problems()) == 1
@@ -534,7 +576,7 @@ def test_a_column_of_a_later_version_is_left_out_and_its_file_stays(tmp_path):
     kept.add(records(2))
     path = only_file(tmp_path)
     table = pq.read_table(path)
-    pq.write_table(table.append_column("mystery", pa.array([1] * len(table))), path)
+    path = write(path, table.append_column("mystery", pa.array([1] * len(table))))
     settle(path)
     (problem,) = kept.set_aside()
     assert problem.line.startswith("Read in part, because another version wrote it (mystery")
@@ -554,3 +596,33 @@ def test_a_file_that_is_still_being_copied_is_left_until_it_is_whole(tmp_path):
     assert there.set_aside()[0].path == target
     target.write_bytes(content)
     assert len(there.ids()) == 4
+
+
+def test_a_folder_that_nobody_wrote_to_is_not_listed_again(tmp_path, monkeypatch):
+    kept, other, listed = Store(tmp_path), Store(tmp_path), []
+    real = os.listdir
+    monkeypatch.setattr(part.os, "listdir", lambda folder: listed.append(folder) or real(folder))
+    kept.add(records(2), keep_traces=True)
+    assert len(kept.ids()) == len(kept.traced_ids()) == len(other.ids()) == 2
+    listed.clear()
+    kept.add(records(2, first=10), keep_traces=True)  # its own writes are known to it
+    assert len(kept.ids()) == len(kept.traced_ids()) == 4
+    assert listed == []
+    assert len(other.ids()) == 4  # those of others are found by the count, and the folder is listed once
+    assert len(other.ids()) == 4
+    assert listed == [tmp_path / "records"]
+
+
+def test_many_files_are_kept_together_and_can_go_one_by_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(part, "_BLOCK_FILES", 3)
+    kept = Store(tmp_path)
+    for first in range(0, 20, 2):
+        kept.add(records(2, first=first), keep_traces=True)
+    assert sorted(kept.frame()["seed"]) == list(range(20))
+    assert len(kept.traces(kept.ids())) == 20
+    gone = next(
+        path for path in (tmp_path / "records").glob("*.parquet") if 7 in pq.read_table(path)["seed"].to_pylist()
+    )
+    gone.unlink()
+    assert sorted(kept.frame()["seed"]) == [seed for seed in range(20) if seed not in (6, 7)]
+    assert len(kept.traces(kept.ids())) == len(kept.traced_ids()) == 18

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from sharpen.machine import cgroup_left
 from sharpen.models.registry import model_info
 from sharpen.paper import setting
-from sharpen.training.memory import cgroup_left, full_batch_bytes
+from sharpen.training.memory import full_batch_bytes
 
 
 def fake(root, own, groups):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sharpen.cli.ending import INTERRUPTED, interrupted_code, signals_as_interrupts, unbroken_streams
 from sharpen.cli.lazy import LazyGroup
 from sharpen.errors import InputError
 
@@ -72,8 +73,9 @@ def sharpen(
 
     [bold]Exit codes:[/bold] 0 success; 1 a bug in sharpen; 2 invalid input, with
     lines on standard error that say what is wrong and how to fix it;
-    130 interrupted by Ctrl-C, with no half-written files; `fit` stops searching
-    and keeps the best so far, and ends with 130 if there is none yet.
+    130, 143 or 129 interrupted by Ctrl-C, SIGTERM or SIGHUP: what is finished is
+    kept, with no half-written files; `fit` stops searching and saves the best so
+    far, if there is one.
 
     [bold]More:[/bold] sharpen COMMAND --help; sharpen --install-completion for
     shell completion.
@@ -82,12 +84,13 @@ def sharpen(
 
 def main() -> None:
     """Run the command line; the entry point of the installed command ``sharpen``."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show λ shows a question mark, and not a traceback.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    try:
-        app(prog_name="sharpen")
-    except InputError as error:
-        print(f"sharpen: {error}", file=sys.stderr)
-        sys.exit(2)
+    with unbroken_streams(), signals_as_interrupts():
+        try:
+            app(prog_name="sharpen")
+        except InputError as error:
+            print(f"sharpen: {error}", file=sys.stderr)
+            sys.exit(2)
+        except SystemExit as ended:
+            if ended.code == INTERRUPTED:
+                sys.exit(interrupted_code())
+            raise

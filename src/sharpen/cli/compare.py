@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,6 +18,9 @@ from sharpen.cli.outputs import output_folder, write_together
 from sharpen.cli.trial_options import trial_options
 from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, model_info
+
+if TYPE_CHECKING:
+    from sharpen.comparison import ComparisonResult
 
 
 @trial_options
@@ -90,40 +93,33 @@ def compare(
     """
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
     from sharpen.comparison import compare as run_comparison
-    from sharpen.report import print_comparison
     from sharpen.training.checkpoint import forget_checkpoints
-    from sharpen.training.ranks import current_ranks, joined
+    from sharpen.training.ranks import joined
 
     default_lam, default_splits = ("0.5", "20") if dataset == "digits" else ("0.25", "10")
     folder = out or Path("sharpen-out") / f"compare-{dataset}-{model_info(model).title.lower()}"
-    given = {name: value for name, value in settings.items() if value is not None}
+    options = {name: value for name, value in settings.items() if value is not None}
+    options |= {"seeds": seeds, "precision": precision, "batching": batching, "folder": data, "keep": folder}
+    options["model_args"] = parse_model_args(model_args)
+    values = parse_lams(default_lam if lam is None else lam)
+    options["splits"] = parse_splits(default_splits if splits is None else splits)
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
+        options |= {
+            "device": device,
+            "progress": talks,
+            "tell": lambda text: typer.echo(text, err=True) if talks else None,
+        }
         try:
-            with output_folder(folder):
-                result = run_comparison(
-                    dataset,
-                    model,
-                    parse_lams(default_lam if lam is None else lam),
-                    splits=parse_splits(default_splits if splits is None else splits),
-                    seeds=seeds,
-                    device=device,
-                    precision=precision,
-                    batching=batching,
-                    folder=data,
-                    keep=folder,
-                    progress=talks,
-                    tell=lambda text: typer.echo(text, err=True) if talks else None,
-                    model_args=parse_model_args(model_args),
-                    **given,
-                )
+            with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
+                result = run_comparison(dataset, model, values, **options)
         except InputError as error:
             raise error.as_option() from None
         except KeyboardInterrupt:
             typer.echo("Interrupted: finished runs are kept; the same command resumes.", err=True)
             raise typer.Exit(130) from None
-        if not current_ranks().writes:
-            return
+    if not ranks.writes:
+        return
     result = replace(result, command=shlex.join(["sharpen", *sys.argv[1:]]))
     write_together(folder, result.files(page))
     if result.kept is not None:
@@ -133,13 +129,19 @@ def compare(
     elif quiet:
         typer.echo(result.headline)
     else:
-        console = Console(highlight=False)
-        runs, where = len(result.records), result.records[0].device
-        cost = f"{runs} runs in {result.seconds:.1f} s on {where}; records and settings are in {folder}"
-        look = (f"To look at it, open {folder / 'page.html'}",) if page else ()
-        # Nothing may be cut off in a file or a pipe.
-        console.width = console.width if console.is_terminal else max(console.width, 120)
-        print_comparison(result.comparison, console, (*result.notes, cost, *look))
+        _show(result, folder, page)
+
+
+def _show(result: ComparisonResult, folder: Path, page: bool) -> None:
+    from sharpen.report import print_comparison
+
+    console = Console(highlight=False)
+    runs, where = len(result.records), result.records[0].device
+    cost = f"{runs} runs in {result.seconds:.1f} s on {where}; records and settings are in {folder}"
+    look = (f"Open {folder / 'page.html'} for the full report",) if page else ()
+    # Nothing may be cut off in a file or a pipe.
+    console.width = console.width if console.is_terminal else max(console.width, 120)
+    print_comparison(result.comparison, console, (*result.notes, cost, *look))
 
 
 def parse_lams(text: str) -> str | list[float]:

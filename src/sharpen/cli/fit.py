@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -139,9 +138,9 @@ def fit(
     read = _read(nodes, edges, columns, tell)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
     before = (folder / "summary.json").exists()
-    with output_folder(folder):
+    name = "predictions.parquet" if parquet else "predictions.csv"
+    with output_folder(folder, [name, "model.safetensors", "summary.json", *["page.html"] * page]):
         classifier.fit(read.graph)
-        name = "predictions.parquet" if parquet else "predictions.csv"
         fitted = _Fitted(classifier, read, classifier.predict_proba(read.graph), abstain, every_class)
         summary = fitted.summary(start) | {"predictions": name}
         fitted.write(folder, name, summary, page=nodes.name if page else None)
@@ -156,9 +155,10 @@ def fit(
 
 def _check_where(on: str, device: str) -> None:
     from sharpen.cluster.connection import HERE, check_place
+    from sharpen.machine import number_in_environment
     from sharpen.training.device import resolve_device
 
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if number_in_environment("WORLD_SIZE", 1) > 1:
         raise InputError("fit searches in one process; start it without torchrun, which compare and recipes can use")
     check_place(on)
     if on == HERE:
@@ -221,7 +221,7 @@ class _Fitted:
 
     def write(self, folder: Path, name: str, summary: dict[str, Any], page: str | None) -> None:
         """All files of the fit, together; ``page`` is what the report calls the graph, None for no report."""
-        from sharpen.cli.outputs import write_together
+        from sharpen.cli.outputs import text_bytes, write_together
         from sharpen.files import write_predictions
         from sharpen.report.page import fit_page, write_page
         from sharpen.training.records import versions
@@ -235,13 +235,11 @@ class _Fitted:
         files: dict[str, Callable[[Path], object]] = {
             name: lambda path: write_predictions(path, self.frame),
             "model.safetensors": lambda path: self.classifier.save(path, extra),
-            "summary.json": lambda path: path.write_text(_json(summary), encoding="utf-8"),
+            "summary.json": lambda path: path.write_bytes(text_bytes(_json(summary))),
         }
         if page is not None:
-            shown = fit_page(
-                summary, read.graph, read.tables.ids, self.probabilities, name=page, curves=curves, versions=versions()
-            )
-            files["page.html"] = partial(write_page, shown)
+            look = partial(fit_page, summary, read.graph, read.tables.ids, self.probabilities)
+            files["page.html"] = lambda path: write_page(look(name=page, curves=curves, versions=versions()), path)
         write_together(folder, files)
 
 

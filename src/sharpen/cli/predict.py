@@ -47,6 +47,7 @@ def predict(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns."""
+    from sharpen.cli.outputs import write_together
     from sharpen.files import write_predictions
     from sharpen.prediction import Predictor
     from sharpen.training.device import resolve_device
@@ -72,7 +73,7 @@ def predict(
         return
     for line in [*tables.guesses, *notes]:
         tell(line)
-    write_predictions(place, frame)
+    write_together(place.parent, {place.name: lambda path: write_predictions(path, frame)})
     answered, count = int(frame["label"].notna().sum()), len(frame)
     if abstain is None:
         tell(f"{count} nodes are labeled in {place}")

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import shlex
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sharpen.cli.ending import INTERRUPTED, handling, note_signal
 from sharpen.cli.options import On
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
@@ -219,23 +219,22 @@ def _words(option: str, text: str | None) -> list[str] | None:
 
 @contextmanager
 def _ending_gently() -> Iterator[threading.Event]:
-    """The first Ctrl-C asks to end after what is in flight; the second ends at once."""
+    """The first Ctrl-C, SIGTERM or SIGHUP asks to end after what is in flight; the second ends at once."""
     stop = threading.Event()
 
     def ask(number: int, frame: FrameType | None) -> None:
+        note_signal(number)
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
         typer.echo("Ending after what is in flight; Ctrl-C again ends at once.", err=True)
 
-    before = signal.signal(signal.SIGINT, ask)
     try:
-        yield stop
+        with handling(ask):
+            yield stop
     except KeyboardInterrupt:
         typer.echo(f"Interrupted; what was in flight is lost. To go on:\n  {_this_command()}", err=True)
-        raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGINT, before)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _this_command() -> str:
@@ -262,7 +261,7 @@ def _conclude(summary: Summary, store: Path, studies: Sequence[Study]) -> None:
         why = "Interrupted" if summary.ended == "interrupted" else "The time limit is reached"
         typer.echo(f"{why}. To go on:\n  {_this_command()}")
     if summary.ended == "interrupted":
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
     if not summary.trained + summary.recorded + summary.elsewhere + summary.left:
         if summary.skipped:
             raise InputError("nothing could be run; the lines above say why")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sharpen.cli.outputs import make_folder, write_together
+from sharpen.cli.outputs import make_folder, text_bytes, write_together
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
 from sharpen.studies.protocol import one_of
@@ -76,7 +76,7 @@ def report(
     for problem in kept.problems():
         typer.echo(problem.line, err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
-    make_folder(out)
+    make_folder(out, ["page.html"] if page else [])
     reports = []
     for study in studies:
         for chosen in [protocol] if protocol is not None else reader.protocols(study):
@@ -91,7 +91,7 @@ def report(
         raise InputError(f"none of these studies is run under {protocol}; leave --protocol out, or name another")
     if not names and protocol is None:
         index = index_markdown(reports, cost_sentence(costs(reader.frame)))
-        write_together(out, {"README.md": lambda path: path.write_text(index, encoding="utf-8")})
+        write_together(out, {"README.md": partial(_write_text, index)})
     if page:
         shown = study_page(reports, costs(reader.shown(reports)), shlex.join(["sharpen", *sys.argv[1:]]))
         write_together(out, {"page.html": partial(write_page, shown)})
@@ -129,4 +129,4 @@ def _write_report(report: Report, out: Path, figures: bool) -> None:
 
 
 def _write_text(text: str, path: Path) -> None:
-    path.write_bytes(text.encode())  # the same line ends everywhere
+    path.write_bytes(text_bytes(text))  # the same line ends everywhere

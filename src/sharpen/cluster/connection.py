@@ -6,17 +6,15 @@ import ipaddress
 import logging
 import os
 import secrets
-import shutil
 import socket
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from sharpen.cluster.leftovers import watched_folder
 from sharpen.errors import InputError
 
 HERE = "here"
@@ -129,10 +127,8 @@ def _unreachable(address: str, reason: str) -> InputError:
 
 @contextmanager
 def _started(ray: Any) -> Iterator[None]:
-    # Ray opens the folder that it is given to every user of the machine; the one around it stays closed. A short path, because
-    # sockets lie below it, and their paths are limited to about a hundred characters.
-    folder = Path(tempfile.mkdtemp(prefix="sharpen-ray-", dir="/tmp" if os.path.isdir("/tmp") else None))
-    try:
+    # Ray opens the folder that it is given to every user of the machine; the one around it stays closed.
+    with watched_folder() as folder:
         ray.init(
             address="local",
             include_dashboard=False,
@@ -148,8 +144,6 @@ def _started(ray: Any) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _private_variables() -> dict[str, str]:

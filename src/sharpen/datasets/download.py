@@ -3,7 +3,9 @@
 A file has one place below a data folder, the same in every folder. It is looked for in the folder that the user names
 (an argument, else the variable ``SHARPEN_DATA``), then in the per-user cache. If it is in neither, it is downloaded
 into the cache: a folder that the user named is only ever read. A download is written beside its place under another
-name and moved there once it is complete and its checksum is right, so that a file in its place is always a whole file.
+name and moved there once it is complete and is what was asked for, so that a file in its place is always a whole file: by
+its checksum where that is known, else by what it holds. The page with which a network asks for a password never gets there.
+No more is downloaded than a file can have, and not from an address without encryption where one with it was asked for.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ import http.client
 import os
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
+import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn, TypeAlias
+from typing import IO, Any, NoReturn, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -28,6 +33,8 @@ from sharpen.errors import InputError
 Folder: TypeAlias = str | os.PathLike[str] | None
 
 CHUNK = 1 << 16
+# A server that is slower than this, in bytes a second, is not worth waiting for.
+_PATIENCE_SECONDS, _LEAST_RATE = 120.0, 1000.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class RemoteFile:
         path: place below a data folder, with forward slashes.
         url: where it is published.
         sha256: checksum of the published bytes, or None where they are not known.
+        holds: where they are not, and the file is an archive (``.zip``, ``.npz``): the members that it must have.
+        most: the most bytes that it can have.
 
     >>> RemoteFile("wikics/raw/data.json", "https://example.org/data.json").path
     'wikics/raw/data.json'
@@ -46,6 +55,8 @@ class RemoteFile:
     path: str
     url: str
     sha256: str | None = None
+    holds: tuple[str, ...] = ()
+    most: int = 64 * 2**20
 
 
 def cache_folder() -> Path:
@@ -161,40 +172,82 @@ def download(file: RemoteFile, folder: Path) -> Path:
     part = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:
-            found = _copy(file.url, out)
+            found = _copy(file, out)
             out.flush()
             os.fsync(out.fileno())
         if file.sha256 is not None and found != file.sha256:
             _give_up(file, target, f"its SHA-256 is {found}, expected {file.sha256}")
+        if file.sha256 is None and (reason := _why_foreign(file, part)):
+            _give_up(file, target, reason)
         os.replace(part, target)
-    except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if type(error) is urllib.error.URLError else error
-        _give_up(file, target, str(reason) or type(error).__name__, error)
+    except InputError:
+        raise
+    # ValueError: an address that is none, a length that is no number, or a redirection to one.
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        cause = error.reason if type(error) is urllib.error.URLError else error
+        _give_up(file, target, str(cause) or type(error).__name__, error)
     finally:
         part.unlink(missing_ok=True)
     return target
 
 
-def _copy(url: str, out: IO[bytes]) -> str:
-    """Copy what ``url`` serves to ``out``; its SHA-256. An end before the announced length is an error."""
-    digest, received = hashlib.sha256(), 0
-    request = urllib.request.Request(url, headers={"User-Agent": "sharpen"})
+class _Encrypted(urllib.request.HTTPRedirectHandler):
+    """Follows a redirection, unless it leads from an encrypted connection to one that is not."""
+
+    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise ConnectionError(f"it redirects to {newurl[:200]}, which is not encrypted")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _copy(file: RemoteFile, out: IO[bytes]) -> str:
+    """Copy what is served to ``out``; its SHA-256. An end before the announced length is an error, and so is too much."""
+    digest, received, start = hashlib.sha256(), 0, time.monotonic()
+    request = urllib.request.Request(file.url, headers={"User-Agent": "sharpen"})
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    opener = urllib.request.build_opener(_Encrypted)
     with (
-        urllib.request.urlopen(request, timeout=60) as response,
+        opener.open(request, timeout=60) as response,
         Progress(*columns, console=Console(stderr=True)) as progress,
     ):
         announced = response.headers.get("Content-Length")
+        if announced and not (announced.isascii() and announced.isdigit() and len(announced) < 20):
+            raise ConnectionError(f"the server announces {announced[:40]!r} bytes")
         length = int(announced) if announced else None
-        task = progress.add_task(f"Downloading {url.rsplit('/', 1)[-1]}", total=length)
+        task = progress.add_task(f"Downloading {file.url.rsplit('/', 1)[-1]}", total=length)
+        if length is not None and length > file.most:
+            raise ConnectionError(f"the server announces {length} bytes, but the file has at most {file.most}")
         while chunk := response.read(CHUNK):
+            received += len(chunk)
+            if received > file.most:
+                raise ConnectionError(f"the server sends more than the {file.most} bytes that the file can have")
+            if time.monotonic() - start > _PATIENCE_SECONDS and received < _LEAST_RATE * (time.monotonic() - start):
+                raise ConnectionError(f"the server sent {received} bytes in {time.monotonic() - start:.0f} seconds")
             out.write(chunk)
             digest.update(chunk)
-            received += len(chunk)
             progress.update(task, completed=received)
     if length is not None and received != length:
         raise ConnectionError(f"the connection ended after {received} of {length} bytes")
     return digest.hexdigest()
+
+
+def _why_foreign(file: RemoteFile, path: Path) -> str | None:
+    """Why a file whose checksum nobody knows is not what was asked for; None if it may be."""
+    with open(path, "rb") as opened:
+        if opened.read(512).lstrip().lower().startswith((b"<!doctype", b"<html", b"<head", b"<?xml")):
+            return "what came is a web page: does this network ask for a login?"
+    if not file.holds:
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError, zlib.error):
+        return "what came is not an archive"
+    missing = [name for name in file.holds if name not in names]
+    if missing or damaged:
+        return f"what came is an archive without {missing[0]}" if missing else f"its member {damaged} is damaged"
+    return None
 
 
 def _give_up(file: RemoteFile, target: Path, reason: str, cause: BaseException | None = None) -> NoReturn:

@@ -25,6 +25,11 @@ _SPLITS_URL = (
     "https://raw.githubusercontent.com/LUOyk1999/tunedGNN/23f9604e8b13a9a6d3faa2f691cd844006979153/medium_graph/data"
 )
 
+_ARRAYS = (
+    *(f"{matrix}_{part}" for matrix in ("attr", "adj") for part in ("data", "indices", "indptr", "shape")),
+    "labels",
+)
+
 # No checksums here: copies without the pickled arrays beside the graph are about, and as good.
 GRAPHS = {
     "computer": "amazon/Computers/raw/amazon_electronics_computers.npz",
@@ -93,7 +98,7 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     """
     upstream, sha256 = _SPLITS[name]
     return (
-        RemoteFile(GRAPHS[name], f"{_URL}/{Path(GRAPHS[name]).name}"),
+        RemoteFile(GRAPHS[name], f"{_URL}/{Path(GRAPHS[name]).name}", holds=tuple(f"{array}.npy" for array in _ARRAYS)),
         RemoteFile(f"splits/{name}.npz", f"{_SPLITS_URL}/{upstream}_split.npz", sha256),
     )
 
@@ -101,8 +106,7 @@ def files(name: str) -> tuple[RemoteFile, ...]:
 def load(name: str, root: Folder = None) -> Dataset:
     """One of the four graphs with its fixed split; features row-normalised and sparse."""
     graph_file, split_file = (get_file(file, root) for file in files(name))
-    parts = ("data", "indices", "indptr", "shape")
-    arrays = read_arrays(graph_file, [f"{matrix}_{part}" for matrix in ("attr", "adj") for part in parts] + ["labels"])
+    arrays = read_arrays(graph_file, _ARRAYS)
     words, edges = _matrix(graph_file, arrays, "attr"), _matrix(graph_file, arrays, "adj")
     words.sum_duplicates()
     words.eliminate_zeros()

@@ -38,6 +38,7 @@ class _Archive:
     split: str
     class_names: str
     sha256: str | None
+    most: int
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -51,8 +52,9 @@ _ARCHIVES = {
         "time",
         "mapping/labelidx2arxivcategeory.csv.gz",  # as upstream spells it
         "49f85c801589ecdcc52cfaca99693aaea7b8af16a9ac3f41dd85a5f3193fe276",
+        200 * 2**20,
     ),
-    "ogbn-products": _Archive("products", "sales_ranking", "mapping/labelidx2productcategory.csv.gz", None),
+    "ogbn-products": _Archive("products", "sales_ranking", "mapping/labelidx2productcategory.csv.gz", None, 2 * 2**30),
 }
 
 
@@ -63,7 +65,9 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     'ogb/arxiv.zip'
     """
     archive = _ARCHIVES[name]
-    return (RemoteFile(f"ogb/{archive.name}.zip", f"{_URL}/{archive.name}.zip", archive.sha256),)
+    members = tuple(f"{archive.name}/{member}" for member in archive.members)
+    place, url = f"ogb/{archive.name}.zip", f"{_URL}/{archive.name}.zip"
+    return (RemoteFile(place, url, archive.sha256, members, archive.most),)
 
 
 def load(name: str, root: Folder = None) -> Dataset:

@@ -41,7 +41,7 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> files("wikics")[0].path
     'wikics/raw/data.json'
     """
-    return (RemoteFile("wikics/raw/data.json", _URL, _SHA256),)
+    return (RemoteFile("wikics/raw/data.json", _URL, _SHA256, most=256 * 2**20),)
 
 
 def load(name: str, root: Folder = None) -> Dataset:

@@ -8,6 +8,7 @@ reads it.
 from __future__ import annotations
 
 import io
+import itertools
 import pickletools
 import zipfile
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from sharpen.errors import InputError
-from sharpen.files.content import Content, is_pickle, printable, reason, too_large, within_limits
+from sharpen.files.content import Content, is_pickle, printable, reason
+from sharpen.files.limits import MAX_INSTRUCTIONS, check_columns, too_large, within_limits
 from sharpen.files.table import Table, by_row
 
 _STORAGES = "Float Double Half BFloat16 Long Int Short Char Byte Bool"
@@ -137,11 +139,16 @@ def _check_instructions(name: str, data: bytes, way_out: str) -> None:
             programs = [m for m in archive.namelist() if m.endswith(".pkl")]
             if any(m.endswith((".py", "constants.pkl")) for m in archive.namelist()) or len(programs) != 1:
                 raise InputError(f"{name} is a TorchScript or packaged program, which is not opened; {way_out}")
-            operations = list(pickletools.genops(archive.read(programs[0])))
+            program = archive.read(programs[0])
+            operations = list(itertools.islice(pickletools.genops(program), MAX_INSTRUCTIONS + 1))
     except InputError:
         raise
     except Exception as error:  # zipfile and pickletools raise many kinds on damaged bytes
         raise InputError(f"{name} is not a whole file of torch.save; {way_out}") from error
+    if len(operations) > MAX_INSTRUCTIONS:
+        raise InputError(
+            f"{name} has more than {MAX_INSTRUCTIONS:,} instructions, where a Data has a few hundred, and is not opened; {way_out}"
+        )
     for operation, argument, _ in operations:
         if operation.name in ("STACK_GLOBAL", "INST", "OBJ", "EXT1", "EXT2", "EXT4", "NEWOBJ_EX"):
             raise InputError(
@@ -163,7 +170,12 @@ def _read_array(name: str, part: str, data: bytes) -> np.ndarray:
             f"{name}: array {part!r} holds pickled Python objects, which are not opened; "
             f"save it as numbers or as text (dtype str)"
         )
-    if int(np.prod(shape, dtype=object)) * dtype.itemsize > len(data):
+    count = int(np.prod(shape, dtype=object))
+    if count and not dtype.itemsize:
+        raise InputError(
+            f"{name}: array {part!r} holds {count:,} values of no length ({dtype}); leave it out, or save it again"
+        )
+    if count * dtype.itemsize > len(data):
         raise InputError(f"{name}: array {part!r} is cut short; save it again with numpy.savez")
     stream.seek(0)
     return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
@@ -183,11 +195,15 @@ def _graph(name: str, arrays: dict[str, np.ndarray], word: str) -> GraphFile:
     if y is not None and y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     count = _count_nodes(name, x, y, arrays.get("ids"), edges)
+    held = sum(array.size for array in arrays.values())
+    if count > 10 * held + 1000:  # an axis of length 0 lets another have any length
+        raise InputError(f"{name} is said to have {count:,} nodes, but holds {held:,} numbers for them; save it again")
     columns: dict[str, Any] = {"id": _ids(name, arrays.get("ids"), count)}
     if y is not None:
         columns["label"] = _labels(name, y, count)
     if x is not None:
         matrix = _features(name, x, count)
+        check_columns(name, matrix.shape[1], "give fewer features")
         columns |= {f"x{i}": matrix[:, i] for i in range(matrix.shape[1])}
     if edges.size and (edges.min() < 0 or edges.max() >= count):
         column = int(((edges < 0) | (edges >= count)).any(axis=0).argmax())
@@ -222,7 +238,7 @@ def _count_nodes(name: str, x: Any, y: Any, ids: Any, edges: np.ndarray) -> int:
 
 
 def _features(name: str, x: np.ndarray, count: int) -> np.ndarray:
-    matrix = x.reshape(count, -1) if x.ndim == 1 else x
+    matrix = x[:, None] if x.ndim == 1 else x
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise InputError(
             f"{name}: x has shape {list(x.shape)} and type {x.dtype}; give numbers, one row per node: [N, F]"

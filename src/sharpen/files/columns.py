@@ -59,6 +59,9 @@ class Columns:
             value = getattr(self, field)
             if isinstance(value, str):
                 raise InputError(f"{field} is one text, {value!r}; give a list of column names")
+        for field in ("id", "source", "target", "weight"):  # an empty shell variable is no name
+            if getattr(self, field) == "":
+                raise InputError(f"--{field} is empty; name a column, or leave it out")
 
 
 def id_by_name(names: Sequence[str]) -> str | None:

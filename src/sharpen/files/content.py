@@ -1,8 +1,7 @@
 """A user's file as bytes: found or its nearest name told, unpacked within limits, and never a pickle.
 
 The kind of a file follows from its name: ``nodes.csv``, ``nodes.csv.gz``, or ``nodes.zip`` with one member ``nodes.csv``.
-A packed file may grow without question to ``FREE_BYTES``; beyond, it may be at most ``MAX_RATIO`` times as large as
-packed, and never larger than ``MAX_BYTES``: a few kilobytes can be made to unpack to terabytes.
+How far a packed file may grow is the business of :mod:`sharpen.files.limits`.
 """
 
 from __future__ import annotations
@@ -15,18 +14,14 @@ import itertools
 import lzma
 import pickletools
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
-from sharpen.errors import InputError
-
-FREE_BYTES = 256 * 2**20
-MAX_BYTES = 8 * 2**30
-MAX_RATIO = 200
+from sharpen.errors import InputError, printable
+from sharpen.files.limits import check_size, too_large, within_limits
 
 KINDS = {
     ".csv": "csv",
@@ -56,10 +51,6 @@ _MAGIC = (
     (b"\x28\xb5\x2f\xfd", "packed with Zstandard", ".zst"),
     (b"PK\x03\x04", "a zip archive", ".zip"),
 )
-_DAMAGED = (
-    OSError, EOFError, ValueError, RuntimeError, NotImplementedError, MemoryError,
-    zlib.error, lzma.LZMAError, zipfile.BadZipFile, pa.ArrowException,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,10 @@ def read_file(path: Path | str) -> Content:
     if packed != ".zip":  # whose member's name counts
         _check_suffix(name, suffix)
     try:
+        check_size(name, path.stat().st_size)
         raw = path.read_bytes()
+    except InputError:
+        raise
     except (OSError, MemoryError) as error:
         raise InputError(f"{name} cannot be read ({reason(error)}); check that you may read it") from error
     if not raw:
@@ -114,7 +108,7 @@ def read_file(path: Path | str) -> Content:
             data = raw if packed is None else _unpack(name, raw, packed)
     except InputError:
         raise
-    except _DAMAGED as error:
+    except Exception as error:  # what damaged bytes make of zipfile, bz2, lzma, zlib and Arrow is not documented
         raise InputError(
             f"{name} is damaged: it cannot be unpacked ({reason(error)}); copy or pack it again"
         ) from error
@@ -123,28 +117,6 @@ def read_file(path: Path | str) -> Content:
     kind = KINDS[suffix]
     _check_content(name, kind, data)
     return Content(name, kind, data)
-
-
-def within_limits(size: int, packed: int) -> bool:
-    """Whether a part of a file may be unpacked from ``packed`` to ``size`` bytes.
-
-    >>> within_limits(1000, packed=10), within_limits(10**9, packed=10**6)
-    (True, False)
-    """
-    return size <= FREE_BYTES or (size <= MAX_BYTES and size <= MAX_RATIO * packed)
-
-
-def too_large(name: str, size: int, packed: int) -> InputError:
-    """The error for a file that unpacks to more than :func:`within_limits` allows.
-
-    >>> raise too_large("nodes.csv.gz", size=2**40, packed=10**6)
-    Traceback (most recent call last):
-    sharpen.errors.InputError: nodes.csv.gz unpacks from 1,000,000 to 1,099,511,627,776 bytes or more, as only a harmful ...
-    """
-    return InputError(
-        f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does; "
-        f"unpack it yourself if you trust it, and give the unpacked file"
-    )
 
 
 def _check_is_file(path: Path) -> None:
@@ -214,14 +186,12 @@ def _unzip(name: str, raw: bytes, suffix: str) -> tuple[str, bytes]:
 
 
 def _read_limited(name: str, stream: IO[bytes], packed: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
+    data = bytearray()
     while chunk := stream.read(2**20):
-        size += len(chunk)
-        if not within_limits(size, packed):
-            raise too_large(name, size, packed)
-        parts.append(chunk)
-    return b"".join(parts)
+        data += chunk
+        if not within_limits(len(data), packed):
+            raise too_large(name, len(data), packed)
+    return bytes(data)
 
 
 def _check_content(name: str, kind: str, data: bytes) -> None:
@@ -264,12 +234,3 @@ def reason(error: BaseException) -> str:
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return printable(lines[0][:160])
-
-
-def printable(text: str) -> str:
-    """Text that does nothing to a terminal but appear.
-
-    >>> printable("a\\x1b[1mb")
-    'a [1mb'
-    """
-    return "".join(c if c.isprintable() else " " for c in text)

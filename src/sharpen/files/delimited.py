@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,10 +19,13 @@ import pyarrow.csv as arrow_csv
 
 from sharpen.errors import InputError
 from sharpen.files.content import Content, read_file, reason
+from sharpen.files.limits import check_columns
 from sharpen.files.plain_text import DELIMITERS, first_bad_byte, sniff_delimiter, tidied
 from sharpen.files.table import Table, check_names
 
 BLOCK = 2**26
+_BEFORE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")
+_LINE_END = re.compile(rb"[\r\n]")
 
 
 def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = lambda cells: True) -> Table:
@@ -91,6 +95,7 @@ def _parse(content: Content, delimiter: str) -> pa.Table:
         uneven.append(row)
         return "skip"
 
+    _check_width(content, delimiter)
     header = next(_records(content.data, delimiter), (1, [""]))[1]
     text = {f"f{i}": pa.string() for i in range(len(header))}
     try:
@@ -115,6 +120,14 @@ def _parse(content: Content, delimiter: str) -> pa.Table:
     if b'"' in content.data and _any_newline(table):
         _check_quotes(content, delimiter)
     return table
+
+
+def _check_width(content: Content, delimiter: str) -> None:
+    """Refuses a header of too many cells before any of them is made."""
+    start = _BEFORE_HEADER.match(content.data).end()  # type: ignore[union-attr]  # which may be empty
+    end = _LINE_END.search(content.data, start)
+    cells = 1 + content.data.count(delimiter.encode(), start, end.start() if end else len(content.data))
+    check_columns(content.name, cells)
 
 
 def _any_newline(table: pa.Table) -> bool:

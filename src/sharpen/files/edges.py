@@ -147,7 +147,9 @@ def _weights(table: Table, column: str, columns: Columns) -> tuple[np.ndarray, b
     way_out = "or leave --weight out" if columns.weight else "or rename the column if it holds no weights"
     kind, comma = values.type, False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
-        numbers = values.cast(pa.float64())
+        numbers = values.cast(
+            pa.float64(), safe=False
+        )  # the nearest one, where a whole number has more digits than a float
     else:
         text = pc.utf8_trim_whitespace(as_text(values, lambda row: table.place(row, column)))
         commas = reading(text, known=columns.weight_comma) if table.delimiter in SEPARATED_BY else None

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sharpen.errors import InputError
 from sharpen.files.arrays import GraphFile
 from sharpen.files.content import Content, reason
+from sharpen.files.limits import check_cells
 from sharpen.files.table import Table, from_objects
 
 DEPTH = 100
@@ -106,6 +107,8 @@ def _nodes(content: Content, graph: Any, nodes: list[Any]) -> Table:
     attributes: dict[str, None] = {}
     for _, values in graph.nodes(data=True):
         attributes |= dict.fromkeys(values)
+    written = sum(len(values) for _, values in graph.nodes(data=True))
+    check_cells(content.name, len(nodes), len(attributes), written, free=2**22)
     columns: dict[str, pa.Array] = {"id": pa.array([str(node) for node in nodes])}
     for attribute in attributes:
         values = [graph.nodes[node].get(attribute) for node in nodes]

@@ -1,8 +1,8 @@
 """Predictions as a file that appears whole or not at all, and in which no spreadsheet finds a formula.
 
-A spreadsheet runs a cell that begins with ``=``, ``+``, ``-`` or ``@``. In CSV, text that begins so (or with a tab or line
-end, or with apostrophes before any of these) gets an apostrophe in front; :func:`read_predictions` takes it off again, so
-nothing is lost. Numbers are not touched, and Parquet needs no such care.
+A spreadsheet runs a cell that begins with ``=``, ``+``, ``-`` or ``@``, and some take off blanks and marks that do not print before
+they look. In CSV, text that begins so (or with a tab or line end, or with apostrophes before any of these) gets an apostrophe in
+front; :func:`read_predictions` takes it off again, so nothing is lost. Numbers are not touched, and Parquet needs no such care.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from sharpen.files.content import read_file
 from sharpen.files.delimited import read_delimited
 from sharpen.files.typed import read_parquet
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
+# Blanks, and what does not print: a byte-order mark, zero-width and directional marks, controls.
+_UNSEEN = r"[\s\x00-\x1f\x7f-\xa0\xad\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff\ufff9-\ufffb]*"
+_START = rf"(?:[\t\r\n]|{_UNSEEN}[=+\-@＝＋－＠])"
+_FORMULA = re.compile(rf"'*{_START}")
+_GUARDED = re.compile(rf"'+{_START}")
 
 
 def guard(text: str) -> str:
@@ -30,6 +33,8 @@ def guard(text: str) -> str:
 
     >>> guard("=1+1"), guard("'=1"), guard("it's"), guard("-5")
     ("'=1+1", "''=1", "it's", "'-5")
+    >>> guard(" =1+1"), guard("\\ufeff=1"), guard(" - ")
+    ("' =1+1", "'\\ufeff=1", "' - ")
     """
     return "'" + text if _FORMULA.match(text) else text
 

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sharpen.errors import InputError
-from sharpen.files.content import Content, read_file, reason, too_large, within_limits
+from sharpen.files import limits
+from sharpen.files.content import Content, read_file, reason
 from sharpen.files.delimited import check_text
+from sharpen.files.limits import check_cells, check_columns, too_large, within_limits
 from sharpen.files.table import Table, by_row, check_names, from_objects
+
+_FREE_MISSING = 2**25  # keys that lines lack
+MAX_FOOTER = 20 * 2**20
 
 
 def read_parquet(content: Content) -> Table:
@@ -28,13 +34,9 @@ def read_parquet(content: Content) -> Table:
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.parquet is not a whole Parquet file (...); copy or write it again
     """
-    name, size = content.name, len(content.data)
+    name = content.name
     try:
-        file = pq.ParquetFile(pa.BufferReader(content.data))
-        claimed = file.metadata.num_rows * max(1, file.metadata.num_columns)  # repeats cost a Parquet file nothing
-        if not within_limits(claimed, size):
-            raise too_large(name, claimed, size)
-        columns = file.read(use_threads=False)
+        columns = _read_limited(name, content.data)
         columns.validate(full=True)
     except InputError:
         raise
@@ -43,6 +45,70 @@ def read_parquet(content: Content) -> Table:
     index = [c for c in columns.column_names if c.startswith("__index_level_")]
     check_names(name, list(columns.column_names), "the schema")
     return Table(name, columns.drop_columns(index) if index else columns, by_row)
+
+
+def _read_limited(name: str, data: bytes) -> pa.Table:
+    """The table, unless it is many times as large as its file: a value that is repeated costs a Parquet file nothing."""
+    footer = int.from_bytes(data[-8:-4], "little")
+    if MAX_FOOTER < footer <= len(data):
+        raise InputError(
+            f"{name} has a footer of {footer:,} bytes, as of far more than {limits.MAX_COLUMNS:,} columns; leave some out, or give "
+            f"them as a list in one column"
+        )
+    file = pq.ParquetFile(pa.BufferReader(data))
+    about, size = file.metadata, len(data)
+    check_columns(name, about.num_columns)
+    groups = [about.row_group(group) for group in range(about.num_row_groups)]
+    flat = listed = unpacked = 0
+    repeated, dense = set(), set()
+    for place in range(about.num_columns):
+        column = about.schema.column(place)
+        chunks = [group.column(place) for group in groups]
+        values = sum(chunk.num_values for chunk in chunks)
+        unpacked += sum(chunk.total_uncompressed_size for chunk in chunks)
+        flat, listed = (flat, listed + values) if column.max_repetition_level else (flat + values, listed)
+        if column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+            encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
+            if "DELTA_BYTE_ARRAY" in encodings or column.max_repetition_level:
+                dense.add(column.path.split(".")[0])
+            elif any("DICTIONARY" in encoding for encoding in encodings):
+                repeated.add(column.path)
+    claimed = max(flat, about.num_rows * about.num_columns)
+    for count, free in ((claimed, limits.FREE_CELLS), (listed, limits.FREE_LISTED), (unpacked, None)):
+        if not within_limits(count, size, free):
+            raise too_large(name, count, size)
+    for column in dense:
+        _check_in_pieces(name, file, column, size)
+    # As dictionaries, in which a text that is repeated stands once: what it would grow to can be told before it does.
+    table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=sorted(repeated)).read(use_threads=False)
+    return _without_dictionaries(name, table, size)
+
+
+def _check_in_pieces(name: str, file: pq.ParquetFile, column: str, size: int) -> None:
+    """Reads a column a few rows at a time, only to see how large it is."""
+    grown = 0
+    for batch in file.iter_batches(batch_size=64, columns=[column], use_threads=False):
+        grown += batch.nbytes
+        if not within_limits(grown, size):
+            raise too_large(f"{name}, column {column!r}", grown, size)
+
+
+def _without_dictionaries(name: str, table: pa.Table, size: int) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if not pa.types.is_dictionary(field.type) or not _is_bytes(field.type.value_type):
+            continue
+        grown = 0
+        for chunk in table.column(place).chunks:
+            lengths = pc.binary_length(chunk.dictionary)
+            grown += pc.sum(pc.cast(pc.take(lengths, chunk.indices), pa.int64())).as_py() or 0
+        if not within_limits(grown, size):
+            raise too_large(f"{name}, column {field.name!r}", grown, size)
+        table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
 def read_json_lines(content: Content) -> Table:
@@ -57,19 +123,18 @@ def read_json_lines(content: Content) -> Table:
     """
     check_text(content)
     name = content.name
-    columns: dict[str, list[Any]] = {}
-    rows = 0
+    found: dict[str, dict[int, Any]] = {}
+    rows = written = 0
     for line, text in _lines(content.data):
         record = _parse(name, line, text)
         for key, value in record.items():
-            if key not in columns:
-                columns[key] = [None] * rows
-            columns[key].append(value)
+            found.setdefault(key, {})[rows] = value
         rows += 1
-        if len(record) < len(columns):
-            for values in columns.values():
-                if len(values) < rows:
-                    values.append(None)
+        written += len(record)
+        if rows % 1000 == 0:
+            check_cells(name, rows, len(found), written, _FREE_MISSING)
+    check_cells(name, rows, len(found), written, _FREE_MISSING)
+    columns = {key: [values.get(row) for row in range(rows)] for key, values in found.items()}
     if rows == 0:
         raise InputError(f"{name} holds only blank lines; write one JSON object per line")
     stripped = [key.strip() for key in columns]

@@ -11,7 +11,6 @@ import torch
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
-from sharpen.fitting.threads import suitable_threads
 from sharpen.graph import Graph
 from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
@@ -20,6 +19,7 @@ from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
 from sharpen.training.records import way_note
 from sharpen.training.scores import class_scores, layerwise_scores
+from sharpen.training.threads import suitable_threads
 from sharpen.training.trials import blueprint_of
 from sharpen.trial import ARCHITECTURE, Trial
 

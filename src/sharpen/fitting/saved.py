@@ -1,7 +1,12 @@
-"""A fitted model as one safetensors file: weights as tensors, everything else as JSON in its header. Nothing is executed."""
+"""A fitted model as one safetensors file: weights as tensors, everything else as JSON in its header. Nothing is executed.
+
+The header holds a checksum of the whole file, itself aside: a model with a single flipped bit is refused. Models of format
+``sharpen-5``, of before checksums, are read without one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -11,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save
 
 from sharpen.batching import Batching
@@ -19,7 +24,10 @@ from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.fitted import Fitted, Jury, Voters
 
-FORMAT = "sharpen-5"
+FORMAT = "sharpen-6"
+_WITHOUT_CHECKSUM = "sharpen-5"
+_BLANK = "0" * 64
+_MOST_EMPTY = 10**6
 
 
 def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, Any]) -> None:
@@ -47,9 +55,16 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
         "cuts": fitted.cuts,
     }
     text = json.dumps({"fitted": own, **header}, ensure_ascii=False, allow_nan=False)
+    # Half a character, as in the name of a file that is not text, becomes what JSON writes for it.
+    text = text.encode("utf-8", "backslashreplace").decode()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(save(tensors, metadata={"format": FORMAT, "sharpen": text}))
+        content = save(tensors, metadata={"checksum": _BLANK, "format": FORMAT, "sharpen": text})
+        checksum = hashlib.sha256(content).hexdigest()
+        with open(part, "wb") as file:
+            file.write(content.replace(_entry(_BLANK), _entry(checksum), 1))
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -63,24 +78,27 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
     try:
         with safe_open(path, framework="np") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # no mapping, only keys()
-    except (
-        SafetensorError,
-        OSError,
-        TypeError,
-        AttributeError,
-    ):  # the last two: a type that NumPy does not have
+            for name in file.keys():  # noqa: SIM118  # no mapping, only keys()
+                shape = file.get_slice(name).get_shape()
+                if 0 in shape and max(shape) > _MOST_EMPTY:  # an axis of length 0 lets another have any length
+                    raise damaged(path, ValueError(f"its tensor {name[:40]!r} has the shape {shape}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except InputError:
+        raise
+    except Exception:  # besides its own, those of a header that is no text, or of a type that NumPy does not have
         raise InputError(
             f"{path}: is not a model that sharpen saved, or is damaged; give the model.safetensors of sharpen fit first"
         ) from None
-    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] != FORMAT:
+    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] not in (FORMAT, _WITHOUT_CHECKSUM):
         raise InputError(
             f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"
         )
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") not in (FORMAT, _WITHOUT_CHECKSUM):
         raise InputError(
             f"{path}: is a safetensors file, but not a model of this library; give the model that fit has saved"
         )
+    if metadata["format"] == FORMAT:
+        _check_whole(path, metadata.get("checksum", ""))
     try:
         header = json.loads(metadata["sharpen"])
         own = header.pop("fitted")
@@ -104,6 +122,18 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
     except (LookupError, TypeError, ValueError, OverflowError, StopIteration, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
     return fitted, header
+
+
+def _entry(checksum: str) -> bytes:
+    """The checksum as it stands in the header."""
+    return f'"checksum":"{checksum}"'.encode()
+
+
+def _check_whole(path: Path, checksum: str) -> None:
+    """Refuses a file that is not, to the bit, as it was written."""
+    content = path.read_bytes()
+    if hashlib.sha256(content.replace(_entry(checksum), _entry(_BLANK), 1)).hexdigest() != checksum:
+        raise damaged(path, ValueError("its content does not match its checksum"))
 
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> InputError:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -56,6 +57,17 @@ class _Clock:
     def forecast(self, candidates: Sequence[Candidate], folds: int = 1) -> float:
         """Seconds for one run of each on each fold."""
         return folds * self._unit * sum(model_info(candidate.model).cost for candidate in candidates)
+
+
+def check_seed(seed: object) -> None:
+    """Refuses what no random generator starts from.
+
+    >>> check_seed(-1)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: seed is -1; give a whole number from 0 to 4294967295
+    """
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
+        raise InputError(f"seed is {seed!r}; give a whole number from 0 to {2**32 - 1}")
 
 
 def check_budget(budget: float) -> None:

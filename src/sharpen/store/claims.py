@@ -3,7 +3,8 @@
 A claim is a small file that names its trials, its process and its machine. It is made under a lock that the system releases with
 the process, so that two runners never claim the same trial. On the machine of its process it counts as long as that lives, and no
 longer. Elsewhere nobody can see the process: its owner touches the claim every few seconds, and it counts no more once it has not
-been touched for two minutes, by the clock of the file system that both times come from.
+been touched for two minutes, by the clock of the file system that both times come from. A time that is two minutes in the future
+comes from a clock that was wrong, and does not count either.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ except ImportError:  # not on Windows: there claims alone must do, and they do u
     fcntl = None  # type: ignore[assignment]
 
 LEASE_SECONDS = 120.0
+_MOST_BYTES = 64 * 2**20  # of a claim: a population of a million trials has less
+_MOST_PID = 2**31 - 1
 HEARTBEAT_SECONDS = 10.0
 
 
@@ -182,24 +185,31 @@ class _Found(NamedTuple):
 def _load(path: Path) -> _Found | Literal["no claim"] | None:
     """The claim in a file; None if it is gone. What cannot be read at the moment is an :class:`OSError`, and no doubt."""
     try:
-        text, touched = path.read_text(encoding="utf-8"), path.stat().st_mtime
+        status = path.stat()
+        if status.st_size > _MOST_BYTES:
+            return "no claim"
+        text, touched = path.read_text(encoding="utf-8"), status.st_mtime
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
         return "no claim"
     try:
         content = json.loads(text)
-        found = Claim(path, frozenset(content["ids"]), content["host"], int(content["pid"]), content["token"])
-        return _Found(found, content["process_start"], touched)
-    except (ValueError, KeyError, TypeError):
+        ids, host, pid, token = (content[name] for name in ("ids", "host", "pid", "token"))
+        start = content["process_start"]
+    except (ValueError, LookupError, TypeError, RecursionError):
         return "no claim"
+    texts = isinstance(ids, list) and all(isinstance(value, str) for value in (*ids, host, token, start or ""))
+    if not texts or type(pid) is not int or not 0 < pid <= _MOST_PID:
+        return "no claim"
+    return _Found(Claim(path, frozenset(ids), host, pid, token), start, touched)
 
 
 def _counts(found: _Found, now: float) -> bool:
     """Whether a claim still counts: here its process decides, elsewhere the time since it was touched."""
     if found.claim.host == this_host() and os.name == "posix":
         return _alive(found.claim.pid, found.process_start)
-    return now - found.touched <= LEASE_SECONDS
+    return abs(now - found.touched) <= LEASE_SECONDS
 
 
 def _file_system_time(folder: Path) -> float:

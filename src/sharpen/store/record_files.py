@@ -1,11 +1,17 @@
-"""The files of a store: what their columns are, how records become rows, and what it takes for a file to be trusted."""
+"""The files of a store: what their columns are, how records become rows, and what it takes for a file to be trusted.
+
+A file's name ends in a checksum of its bytes and in a hash of the ids in it, as ``cora-gcn-sha5d41…-1f0c….parquet``. A file that
+differs from its checksum in a single bit is damaged. Files of before checksums have none in their names; of those, everything that
+can be checked is: pages, columns, ids, and the range of every number.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -14,21 +20,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
+from sharpen.errors import printable
 from sharpen.revision import revision
 from sharpen.trial import Record, Trial, id_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision")
-PROVENANCE = ("versions", "revision", "created", "members", "way", "model_digest")
+RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
+PROVENANCE = ("versions", "revision", "created", "members", "rerun")
 _RESULT_TYPES = {
     "id": str,
     **dict.fromkeys(("val", "test", "seconds"), float),
-    **dict.fromkeys(("best_epoch", "members"), int),
+    **dict.fromkeys(("best_epoch", "members", "rerun"), int),
     **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created", "way", "model_digest"), str),
 }
 RUN = ("device", "precision", "best_epoch", "val", "test")
+# Columns that files of earlier versions lack, and that are null there. All others have always been written: a file without one of
+# them is damaged.
+LATER = ("lam_max", "batching", "model_args", "run", "rerun", "way", "model_digest")
+_CHECKSUM = re.compile(r"-sha([0-9a-f]{16})-[0-9a-f]{16}\.parquet$")
+_MOST_SECONDS = 1e9  # thirty years
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,20 @@ def key_of(ids: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:16]
 
 
+def name_of(cell: str, ids: Iterable[str], content: bytes) -> str:
+    """The name of a file: the cell, a checksum of the bytes, and a hash of the ids.
+
+    >>> name_of("cora-gcn", ["a", "b"], b"...")
+    'cora-gcn-shaab5df625bc76dbd4-7e18f737311b2dc3.parquet'
+    """
+    return f"{cell}-sha{_checksum(content)}-{key_of(ids)}.parquet"
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@cache
 def schema_of(part: str) -> pa.Schema:
     import pyarrow as pa
 
@@ -86,7 +112,13 @@ def _trial_types() -> dict[str, type]:
     return {f.name: next(kind for kind in (get_args(hints[f.name]) or (hints[f.name],))) for f in fields(Trial)}
 
 
-def records_table(records: Sequence[Record]) -> pa.Table:
+def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Table:
+    """Records as rows.
+
+    Args:
+        records: What trials gave.
+        reruns: By id, how many runs of the trial were recorded before; 0 where there is none.
+    """
     import pyarrow as pa
 
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -99,8 +131,7 @@ def records_table(records: Sequence[Record]) -> pa.Table:
             "revision": revision(),
             "created": created,
             "members": record.members,
-            "way": record.way,
-            "model_digest": record.model_digest,
+            "rerun": reruns.get(record.trial.id, 0),
         }
         for record in records
     ]
@@ -138,28 +169,43 @@ def read_file(path: Path) -> Content:
     if path.suffix != ".parquet" or not stat.S_ISREG(path.stat().st_mode):
         return bad("it is not a Parquet file")
     content = path.read_bytes()  # all of it, so that what fails from here on is the file's own fault
+    checksum = _CHECKSUM.search(path.name)
+    if checksum and checksum[1] != _checksum(content):
+        return bad("it is cut off or damaged (its checksum is not the one in its name)")
     try:
-        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
-        return bad(f"it is cut off or damaged ({str(error).splitlines()[0]})")
-    unknown = [name for name in table.column_names if name not in schema.names]
-    later = {*_trial_types(), "run", "way", "model_digest"}
-    missing = [name for name in schema.names if name not in table.column_names and name not in later]
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        table = file.read(use_threads=False)
+    except (
+        Exception
+    ) as error:  # what a damaged footer leads to is not documented: text that is no text, sizes without end
+        return bad(f"it is cut off or damaged ({_first_line(error)})")
+    known, found = schema.names, table.column_names
+    unknown = [name for name in found if name not in known]
+    missing = [name for name in known if name not in found and name not in LATER]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
+    if unknown and not checksum:  # a later version would have written one
+        return bad(f"it holds columns that no version writes ({', '.join(map(printable, unknown[:3]))})")
     try:
-        table = _completed(table.drop_columns(unknown), schema).cast(schema)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        return bad(f"its values are not those of {part} ({str(error).splitlines()[0]})")
+        if not table.schema.equals(schema):
+            table = _completed(table.drop_columns(unknown), schema).cast(schema)
+        if not checksum:
+            table.validate(full=True)
+    except Exception as error:  # such as text that is no text, in values that no page checksum covers
+        return bad(f"its values are not those of {part} ({_first_line(error)})")
     ids = set(table["id"].to_pylist())
     if None in ids or not path.stem.endswith(f"-{key_of(ids)}"):
         return bad("it does not hold the trials that its name says")
     if part == "records" and (reason := _why_foreign(table, described=not unknown)):
         return bad(reason)
     if unknown:
-        reason = f"another version wrote it ({', '.join(unknown[:3])} left out)"
+        reason = f"another version wrote it ({', '.join(map(printable, unknown[:3]))} left out)"
         return Content(table, Problem(path, reason, usable=True))
     return Content(table)
+
+
+def _first_line(error: Exception) -> str:
+    return printable((str(error).splitlines() or [type(error).__name__])[0][:200])
 
 
 def _why_foreign(table: pa.Table, described: bool) -> str | None:
@@ -177,7 +223,12 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
         wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
         if wrong:
             return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
+    if None in table["status"].to_pylist() or table["created"].null_count:
+        return "it holds a record without a status or a time"
     diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
+    seconds = table["seconds"].to_numpy()
+    if not np.all((seconds >= 0) & (seconds < _MOST_SECONDS)):
+        return "it holds a record whose seconds are not a time that training takes"
     for name in ("val", "test"):
         scores = table[name].to_numpy()
         # A NaN is not within either: only a run that diverged has none.
@@ -187,7 +238,7 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the fields that trials have got since it was written; they are None by default, and so no part of ids."""
+    """The table with the columns of ``LATER`` that it was written without: null, which is no part of ids."""
     import pyarrow as pa
 
     for name in schema.names:

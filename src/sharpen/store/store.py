@@ -2,19 +2,21 @@
 
 ::
 
-    records/cora-gcn-1f0c….parquet   one row per trial: its id, its description, its scores, what it ran on and what that cost
-    traces/cora-gcn-1f0c….parquet    per epoch: losses, entropies, scores, where a study keeps them
-    claims/                          who trains what right now
-    set-aside/                       what lay here and could not be trusted
+    records/cora-gcn-sha5d41…-1f0c….parquet   one row per trial: its id, its description, its scores, what it ran on, what that cost
+    traces/cora-gcn-sha9a0b…-1f0c….parquet    per epoch: losses, entropies, scores, where a study keeps them
+    claims/                                   who trains what right now
+    set-aside/                                what lay here and could not be trusted
 
-A file's name ends in a hash of the ids in it. A file that is cut off or damaged, that does not hold what its name says, or whose
-rows cannot be (a trial twice, an id that is not that of the description, a score beyond 0 to 1) is
-never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still
-be on its way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No
-record is ever deleted; what is swept are names that begin with a dot, of writers that were killed.
+A file's name ends in a checksum of its bytes and a hash of the ids in it. A file that is cut off or damaged, that does not hold
+what its name says, or whose rows cannot be (a trial twice, an id that is not that of the description, a score beyond 0 to 1) is
+never trusted: :meth:`Store.problems` names it, and a runner moves it to ``set-aside``, unless it is so young that it may still be
+on its way in. A file that merely cannot be read at the moment proves nothing: that is an error, and nothing is moved. No record is
+ever deleted; what is swept are names that begin with a dot, of writers that were killed.
 
 A trial is trained once, with one exception: a trace that is wanted later. The run that is made for it is recorded beside the
-first one, because it took time and belongs to the trace, but the first scores stay the trial's scores.
+first one, because it took time and belongs to the trace, but the first scores stay the trial's scores. Which run was first is
+recorded with it, as ``rerun``, and does not depend on any clock. Two first runs, as after two stores were merged, are ordered by
+what they gave, so that every machine chooses the same one. Records of before ``rerun`` are ordered by their time.
 """
 
 from __future__ import annotations
@@ -22,36 +24,25 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.store.claims import Claim, claim, claims, locked, make_visible
-from sharpen.store.record_files import (
-    RUN,
-    Content,
-    Problem,
-    key_of,
-    read_file,
-    records_table,
-    run_of,
-    schema_of,
-    traces_table,
-)
+from sharpen.store.claims import Claim, claim, claims, locked
+from sharpen.store.order import in_order
+from sharpen.store.part import Part
+from sharpen.store.record_files import RUN, Problem, key_of, name_of, records_table, run_of, traces_table
 from sharpen.trial import Record, Trial
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-# A file that changed within this time may still be on its way in from elsewhere.
-SETTLED_SECONDS = 60
 # A temporary file that is older than this has no writer any more: writing one takes a moment.
 _ABANDONED_SECONDS = 3600
 
@@ -83,7 +74,9 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise StoreError(f"the store {folder} is a file; name a folder with --store")
-        self._seen: dict[Path, tuple[tuple[int, int, int], Content]] = {}
+        self._records = Part(self.folder / "records", self._see_records, self._see_again)
+        self._traces = Part(self.folder / "traces", self._see_traces, self._see_again)
+        self._clear()
 
     def add(self, records: Sequence[Record], *, keep_traces: bool = False) -> None:
         """Writes the records of one population; those of trials that are recorded already are left out.
@@ -97,12 +90,15 @@ class Store:
             known = self.ids()
             new, untraced = [record for record in records if record.trial.id not in known], []
             if keep_traces:
-                traced, runs = self.traced_ids(), set(self._runs())
+                traced = self.traced_ids()
                 untraced = [record for record in records if record.trial.id not in traced]
-                new = [record for record in untraced if (record.trial.id, run_of(record)) not in runs]
-            self._write("records", new, records_table)
+                new = [r for r in untraced if run_of(r) not in self._runs.get(r.trial.id, ())]
+            if new:
+                reruns = {record.trial.id: len(self._runs.get(record.trial.id, ())) for record in new}
+                self._write(self._records, new, records_table(new, reruns))
             # After the records: a runner that is killed in between leaves records whose traces are missing.
-            self._write("traces", untraced, traces_table)
+            if untraced:
+                self._write(self._traces, untraced, traces_table(untraced))
 
     def check_writable(self) -> None:
         """An error if nothing can be kept here; better known before training than after."""
@@ -123,44 +119,65 @@ class Store:
             way = (
                 "free space, or name another"
                 if error.errno in (errno.ENOSPC, errno.EDQUOT)
-                else "mend that, or name another"
+                else "fix that, or name another"
             )
             raise StoreError(
                 f"cannot write to the store {self.folder} ({error.strerror}); {way} with --store"
             ) from error
 
-    def ids(self) -> set[str]:
+    def ids(self) -> Set[str]:
         """The ids of all recorded trials."""
-        return {id_ for table in self._tables("records") for id_ in table["id"].to_pylist()}
+        self._records.refresh()
+        return self._runs.keys()
 
-    def traced_ids(self) -> set[str]:
+    def traced_ids(self) -> Set[str]:
         """The ids of all trials of which a recorded run was traced."""
-        return set(self._traced_runs())
+        self._records.refresh()
+        self._traces.refresh()
+        return self._traced
 
-    def _runs(self) -> list[tuple[str, str]]:
-        """The recorded runs, the first ones first: the id of the trial, and what tells one run of it from another."""
-        rows = self._rows()[["id", *RUN]].to_dict("records")
-        return [(row["id"], run_of(row)) for row in rows]
+    # What is known without looking at rows again: by id the recorded runs, by id the runs that traces name, and the ids where the
+    # two meet. Traces of before runs were told apart name none: they are those of the first.
 
-    def _traced_runs(self) -> dict[str, tuple[str, str | None]]:
-        """By id, the first of the recorded runs that was traced, and how its traces name it."""
-        tables = [table for table in self._tables("traces") if len(table)]
-        traced = {pair for t in tables for pair in zip(t["id"].to_pylist(), t["run"].to_pylist(), strict=True)}
-        found: dict[str, tuple[str, str | None]] = {}
-        for id_, run in self._runs() if traced else ():
-            # Traces of before runs were told apart name none: they are those of the first.
-            for name in (run, None):
-                if (id_, name) in traced:
-                    found.setdefault(id_, (run, name))
-        return found
+    def _clear(self) -> None:
+        self._runs: dict[str, set[str]] = {}
+        self._traced_runs: dict[str, set[str | None]] = {}
+        self._traced: set[str] = set()
+
+    def _see_records(self, table: pa.Table) -> None:
+        for row in table.select(["id", *RUN]).to_pylist():
+            id_, run = row["id"], run_of(row)
+            self._runs.setdefault(id_, set()).add(run)
+            if not {run, None}.isdisjoint(self._traced_runs.get(id_, ())):
+                self._traced.add(id_)
+
+    def _see_traces(self, table: pa.Table) -> None:
+        for id_, run in set(zip(table["id"].to_pylist(), table["run"].to_pylist(), strict=True)):
+            self._traced_runs.setdefault(id_, set()).add(run)
+            runs = self._runs.get(id_, ())
+            if run in runs or (run is None and runs):
+                self._traced.add(id_)
+
+    def _see_again(self) -> None:
+        self._clear()
+        self._see_records(self._records.table())
+        self._see_traces(self._traces.table())
 
     def _rows(self) -> pd.DataFrame:
-        """All rows of all files, the first one first: by the time of recording, then by the name of the file."""
-        import pyarrow as pa
+        """All rows of all files, with ``run``; of a trial's the one first that counts (:func:`sharpen.store.order.in_order`)."""
+        self._records.refresh(every_file=True)
+        frame = self._records.table().to_pandas()
+        return in_order(frame.assign(run=[run_of(row) for row in frame[list(RUN)].to_dict("records")]))
 
-        tables = self._tables("records")
-        table = pa.concat_tables(tables) if tables else schema_of("records").empty_table()
-        return table.to_pandas().sort_values("created", kind="stable", ignore_index=True)
+    def _first_traced(self, rows: pd.DataFrame) -> dict[str, tuple[str, str | None]]:
+        """By id, the first of the recorded runs that was traced, and how its traces name it."""
+        self._traces.refresh(every_file=True)
+        found: dict[str, tuple[str, str | None]] = {}
+        for id_, run in zip(rows["id"], rows["run"], strict=True) if self._traced else ():
+            for name in (run, None):
+                if name in self._traced_runs.get(id_, ()):
+                    found.setdefault(id_, (run, name))
+        return found
 
     def runs(self) -> pd.DataFrame:
         """A table with one row per run, oldest first: as :meth:`frame`, and all that were made again for a trace too.
@@ -175,8 +192,10 @@ class Store:
         ...     Store(folder).runs()[["test", "seconds", "traced"]].values.tolist()
         [[0.7, 0.5, False]]
         """
-        traced = {(id_, run) for id_, (run, _) in self._traced_runs().items()}
-        return self._rows().assign(traced=[run in traced for run in self._runs()] if traced else False)
+        rows = self._rows()
+        traced = {(id_, run) for id_, (run, _) in self._first_traced(rows).items()}
+        own = [pair in traced for pair in zip(rows["id"], rows["run"], strict=True)] if traced else False
+        return rows.drop(columns=["run", "file"]).assign(traced=own)
 
     def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
         """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
@@ -186,7 +205,8 @@ class Store:
         Args:
             trials: Those to give, in this order, those without a record left out. None: all, oldest first.
         """
-        frame = self._rows().drop_duplicates("id").sort_values(["created", "id"], ignore_index=True)
+        frame = self._rows().drop(columns=["run", "file"]).drop_duplicates("id")
+        frame = frame.sort_values(["created", "id"], ignore_index=True)
         if trials is None:
             return frame
         rows = {id_: row for row, id_ in enumerate(frame["id"])}
@@ -197,15 +217,21 @@ class Store:
 
         They are of one run of the trial: the first that was traced, which need not be the one whose scores count (:meth:`runs`).
         """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        traced = self._first_traced(self._rows())
+        table = self._traces.table()
+        table = table.filter(pc.is_in(table["id"], pa.array(sorted(traced.keys() & set(ids)), pa.string()))).sort_by(
+            "file"
+        )
+        values = table["values"].combine_chunks()
+        offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
+        columns = (table[name].to_pylist() for name in ("id", "name", "run"))
         found: dict[str, dict[str, np.ndarray]] = {}
-        traced = self._traced_runs()
-        for table in self._tables("traces"):
-            values = table["values"].combine_chunks()
-            offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
-            columns = (table[name].to_pylist() for name in ("id", "name", "run"))
-            for row, (id_, name, run) in enumerate(zip(*columns, strict=True)):
-                if id_ in ids and id_ in traced and run == traced[id_][1]:
-                    found.setdefault(id_, {}).setdefault(name, flat[offsets[row] : offsets[row + 1]])
+        for row, (id_, name, run) in enumerate(zip(*columns, strict=True)):
+            if run == traced[id_][1]:
+                found.setdefault(id_, {}).setdefault(name, flat[offsets[row] : offsets[row + 1]])
         return found
 
     def claim(self, trials: Collection[Trial]) -> Claim | None:
@@ -214,7 +240,7 @@ class Store:
             return claim(self.folder / "claims", key_of(trial.id for trial in trials), [trial.id for trial in trials])
         except OSError as error:
             raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); mend that, or name another with --store"
+                f"cannot write to the store {self.folder} ({error.strerror}); fix that, or name another with --store"
             ) from error
 
     def claims(self) -> list[Claim]:
@@ -223,36 +249,24 @@ class Store:
             return claims(self.folder / "claims")
         except OSError as error:
             raise StoreError(
-                f"cannot read the claims in {self.folder} ({error.strerror}); mend that, or try again"
+                f"cannot read the claims in {self.folder} ({error.strerror}); fix that, or try again"
             ) from error
 
     def problems(self) -> list[Problem]:
         """The files that are not trusted, or not all of them, each with the reason."""
-        found = [self._look(path).problem for part in ("records", "traces") for path in self._files(part)]
-        return [problem for problem in found if problem is not None]
+        for part in (self._records, self._traces):
+            part.refresh(every_file=True)
+        return self._records.problems() + self._traces.problems()
 
     def set_aside(self) -> list[Problem]:
         """Moves what is not trusted to ``set-aside``; what is young, or cannot be moved for want of permission, is left.
 
         Gives the problems, each with the path where its file is now.
         """
-        moved = []
-        for problem in self.problems():
-            if problem.usable or _age(problem.path) < SETTLED_SECONDS:
-                moved.append(problem)
-                continue
-            part = problem.path.parent.name
-            target = self.folder / "set-aside" / f"{part}-{problem.path.name}"
-            while target.exists():
-                target = target.with_name(f"{part}-{secrets.token_hex(2)}-{problem.path.name}")
-            try:
-                target.parent.mkdir(exist_ok=True)
-                os.rename(problem.path, target)
-            except FileNotFoundError:  # another runner was faster
-                continue
-            except OSError:
-                target = problem.path
-            moved.append(Problem(target, problem.reason))
+        self.problems()
+        moved = [
+            problem for part in (self._records, self._traces) for problem in part.set_aside(self.folder / "set-aside")
+        ]
         self._sweep()
         return moved
 
@@ -260,46 +274,15 @@ class Store:
         """What writers that were killed have left half-written."""
         for path in self.folder.glob("*/.*.tmp"):
             try:
-                if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+                if abs(time.time() - path.stat().st_mtime) > _ABANDONED_SECONDS:
                     path.unlink()
             except OSError:
                 continue
 
-    def _files(self, part: str) -> list[Path]:
-        try:
-            return sorted(path for path in (self.folder / part).iterdir() if not path.name.startswith("."))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except OSError as error:
-            raise InputError(
-                f"cannot read the store {self.folder} ({error.strerror}); name another with --store"
-            ) from error
-
-    def _tables(self, part: str) -> list[pa.Table]:
-        found = (self._look(path).table for path in self._files(part))
-        return [table for table in found if table is not None]
-
-    def _look(self, path: Path) -> Content:
-        """What a file holds; read once, as long as it does not change."""
-        try:
-            found = path.stat()
-            stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
-            if path not in self._seen or self._seen[path][0] != stamp:
-                self._seen[path] = (stamp, read_file(path))
-        except FileNotFoundError:  # set aside by another runner this moment
-            return Content()
-        except OSError as error:  # which says something about this moment, and nothing about the file
-            raise InputError(
-                f"cannot read {path} ({error.strerror}); nothing was moved: mend that, or try again"
-            ) from error
-        return self._seen[path][1]
-
-    def _write(self, part: str, records: Sequence[Record], to_table: Any) -> None:
+    def _write(self, part: Part, records: Sequence[Record], table: pa.Table) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if not records:
-            return
         cells = {(record.trial.dataset, record.trial.model) for record in records}
         if len(cells) > 1:
             raise InputError(
@@ -307,9 +290,7 @@ class Store:
             )
         ((dataset, model),) = cells
         cell = re.sub(r"[^\w.-]", "_", f"{dataset}-{model}").lstrip(".")[:100]  # a graph may be called anything
-        key = key_of(record.trial.id for record in records)
         buffer = pa.BufferOutputStream()
-        table = to_table(records)
         # No statistics, no second schema: they would be most of a small file. Checksums, because a record is for long.
         pq.write_table(
             table,
@@ -319,38 +300,7 @@ class Store:
             store_schema=False,
             write_page_checksum=True,
             use_dictionary=[column for column in table.column_names if column not in ("values", "val", "test")],
-            column_encoding={"values.list.element": "BYTE_STREAM_SPLIT"} if part == "traces" else None,
+            column_encoding={"values.list.element": "BYTE_STREAM_SPLIT"} if "values" in table.column_names else None,
         )
-        target = self.folder / part / f"{cell}-{key}.parquet"
-        # One that is in the way is not trusted, or its ids would be known; it is for a runner that starts to set it aside.
-        while target.exists():
-            target = target.with_name(f"{cell}-{secrets.token_hex(2)}-{key}.parquet")
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with open(temporary, "xb") as file:
-                file.write(buffer.getvalue())
-                file.flush()
-                os.fsync(file.fileno())
-            make_visible(temporary, target)
-            _sync_folder(target.parent)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def _age(path: Path) -> float:
-    """Seconds since a file last changed."""
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes a new name in a folder survive a loss of power."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        content = buffer.getvalue().to_pybytes()
+        part.write(name_of(cell, {record.trial.id for record in records}, content), content, table)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from sharpen.errors import InputError
 from sharpen.paper import lambda_star, setting
 from sharpen.studies.protocol import one_of
-from sharpen.studies.yaml_source import Source, Where
+from sharpen.studies.yaml_source import Source, Where, shown
 from sharpen.trial import Trial
 
 _ELSEWHERE = {
@@ -33,6 +33,8 @@ _BASES = {
     "lambda_star": ("lam", "lam_labeled", "lam_max", "balance"),
     **{name: (name,) for name in ("lr", "dropout", "weight_decay", "hidden", "layers", "epochs")},
 }
+_MOST_VARIANTS = 2_000
+_T = TypeVar("_T")
 # Dropout of 1 would leave nothing; steps around a setting stay in this range.
 _MOST_DROPOUT = 0.95
 
@@ -106,14 +108,28 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
             own = [name for name, allowed in _BASES.items() if field in allowed]
             way = f"start from {own[0]}, or give a number" if own else "give a number"
             raise source.fail((*where, "of"), f"{field} cannot start from {base}, which is of another kind; {way}")
-        times = list(_numbers(source, (*where, "times"), given.get("times", 1)))
-        plus = list(_numbers(source, (*where, "plus"), given.get("plus", 0)))
+        times = limited(source, where, _numbers(source, (*where, "times"), given.get("times", 1)))
+        plus = limited(source, where, _numbers(source, (*where, "plus"), given.get("plus", 0)))
         for t, p in itertools.product(times, plus):
             shown = [f"x{t:g}"] * ("times" in given) + [f"{p:+g}"] * ("plus" in given)
             yield "".join(shown) or base, Relative(base, t, p)
     else:
         for number in _numbers(source, where, given):
             yield f"{number:g}", number
+
+
+def limited(source: Source, where: Where, values: Iterable[_T]) -> list[_T]:
+    """All of some values, if there are not more of them than a study may have variants.
+
+    >>> limited(Source("lam: [1, 2]", "mine.yaml"), ("lam",), iter([1, 2]))
+    [1, 2]
+    """
+    found = list(itertools.islice(values, _MOST_VARIANTS + 1))
+    if len(found) > _MOST_VARIANTS:
+        raise source.fail(
+            where, f"this stands for more than {_MOST_VARIANTS:,} variants; give larger steps, or fewer values"
+        )
+    return found
 
 
 def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
@@ -128,8 +144,9 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
                 where, f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
             )
         first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
-        steps = round((last - first) / step) if step else -1
-        if not 0 <= steps <= 10_000 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
+        wide = (last - first) / step if step else -1.0
+        steps = round(wide) if abs(wide) <= _MOST_VARIANTS else -1
+        if steps < 0 or abs(first + steps * step - last) > 1e-9 * max(1, abs(last)):
             raise source.fail(where, f"steps of {step:g} do not lead from {first:g} to {last:g}; fix one of the three")
         # Rounded, so that 3 × 0.05 is the number 0.15 that a person would write, and the same trial.
         yield from (round(first + i * step, 10) for i in range(steps + 1))
@@ -144,5 +161,5 @@ def flag(source: Source, where: Where, given: Any) -> bool:
     True
     """
     if not isinstance(given, bool):
-        raise source.fail(where, f"{where[-1]} is {given!r}; give true or false")
+        raise source.fail(where, f"{where[-1]} is {shown(given)}; give true or false")
     return given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -15,10 +16,10 @@ from sharpen.datasets.catalog import DATASETS
 from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, check_model
 from sharpen.paper import published_tables
-from sharpen.studies.field_values import Relative, Value, fields_of, flag, values_of
+from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
 from sharpen.studies.protocol import PROTOCOLS, one_of
 from sharpen.studies.spec import Contrast, Study, Variant
-from sharpen.studies.yaml_source import Source, Where, read
+from sharpen.studies.yaml_source import Source, Where, read, shown
 from sharpen.trial import Trial
 
 # In the order of the paper.
@@ -59,6 +60,7 @@ KEYS = (
 _READING = ("title", "about", "leaves_open", "published", "datasets", "models", "protocols", "reads")
 # The published table that others' scores are in.
 _RANKED = "comparison"
+_MOST_RUNS = 10_000
 
 
 def list_studies() -> list[Study]:
@@ -176,9 +178,10 @@ def _variants(source: Source) -> Iterator[Variant]:
     for template, given in source.mapping(("variants",), source.content.get("variants", {})).items():
         where: Where = ("variants", template)
         spread = {
-            field: list(values_of(source, (*where, field), field, value))
+            field: limited(source, (*where, field), values_of(source, (*where, field), field, value))
             for field, value in fields_of(source, where, given).items()
         }
+        limited(source, where, range(len(seen) + math.prod(map(len, spread.values()))))
         for slot in re.findall(r"\{(.*?)\}", template):
             one_of("field", slot, tuple(spread), where=source.place(where))
         for combination in itertools.product(*spread.values()):
@@ -201,15 +204,15 @@ def _variants(source: Source) -> Iterator[Variant]:
 
 
 def _one_value(source: Source, where: Where, field: str, given: Any) -> Value:
-    values = list(values_of(source, where, field, given))
+    values = limited(source, where, values_of(source, where, field, given))
     if len(values) != 1:
         raise source.fail(where, f"{field} has {len(values)} values; what all variants share has one")
     return values[0][1]
 
 
 def _count(source: Source, where: Where, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise source.fail(where, f"{where[-1]} is {given!r}; give a whole number of at least 1")
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _MOST_RUNS:
+        raise source.fail(where, f"{where[-1]} is {shown(given)}; give a whole number from 1 to {_MOST_RUNS:,}")
     return given
 
 
@@ -241,13 +244,13 @@ def _choices(source: Source, variants: Mapping[str, Variant]) -> dict[str, tuple
 def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
     lines = source.content.get("compare", [])
     if not isinstance(lines, list):
-        raise source.fail(("compare",), f"compare is {lines!r}; give a list of lines like 'ts-0.25 - baseline'")
-    contrasts: list[Contrast] = []
+        raise source.fail(("compare",), f"compare is {shown(lines)}; give a list of lines like 'ts-0.25 - baseline'")
+    contrasts: dict[Contrast, None] = {}
     for index, line in enumerate(lines):
         where: Where = ("compare", index)
-        sides = str(line).split(" - ")
+        sides = line.split(" - ") if isinstance(line, str) else []
         if len(sides) != 2:
-            raise source.fail(where, f"{line!r} does not name two variants; write it like 'ts-0.25 - baseline'")
+            raise source.fail(where, f"{shown(line)} does not name two variants; write it like 'ts-0.25 - baseline'")
         against = one_of("variant", sides[1].strip(), names, where=source.place(where))
         first = [name for name in _matches(source, where, sides[0].strip(), names) if name != against]
         if not first:
@@ -255,7 +258,8 @@ def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
         for contrast in (Contrast(name, against) for name in first):
             if contrast in contrasts:
                 raise source.fail(where, f"{contrast.name!r} is compared twice; leave it out in one of the lines")
-            contrasts.append(contrast)
+            contrasts[contrast] = None
+        limited(source, where, contrasts)
     return tuple(contrasts)
 
 

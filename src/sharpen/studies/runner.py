@@ -7,6 +7,7 @@ what comes back itself, so that the cluster's machines need not see the store.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -21,12 +22,15 @@ from sharpen.cluster.pool import Result, pool_on
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.store import Store, StoreError
+from sharpen.store.claims import this_host
+from sharpen.store.rescue import add_or_rescue
 from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
 from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
 from sharpen.training import train
 from sharpen.training.device import arithmetic, describe_device, resolve_device
+from sharpen.training.threads import shared_by
 from sharpen.trial import Record, Trial
 
 # Of a population that is recorded in parts, there is a line so often, and one at its end.
@@ -111,7 +115,7 @@ def run(
     check_place(on)
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
-    with _workers(on, device, precision, progress, say) as workers, ExitStack() as claims:
+    with _workers(store, on, device, precision, progress, say) as workers, ExitStack() as claims:
         for problem in store.set_aside():
             say(problem.line)
         costs = Costs(workers.kind, workers.device, precision, store.runs())
@@ -190,9 +194,11 @@ class _Workers(Protocol):
 
 
 @contextmanager
-def _workers(on: str, device: str, precision: str, progress: bool, say: Callable[[str], None]) -> Iterator[_Workers]:
+def _workers(
+    store: Store, on: str, device: str, precision: str, progress: bool, say: Callable[[str], None]
+) -> Iterator[_Workers]:
     if on == HERE:
-        yield _Here(device, precision, progress)
+        yield _Here(store, device, precision, progress)
         return
     with pool_on(on, device, precision, progress, say) as pool:
         yield pool
@@ -203,8 +209,8 @@ class _Here:
 
     slots = 1
 
-    def __init__(self, device: str, precision: str, progress: bool) -> None:
-        where = resolve_device(device)
+    def __init__(self, store: Store, device: str, precision: str, progress: bool) -> None:
+        where, self._store = resolve_device(device), store
         with arithmetic(precision, where):  # before anything that takes time: does this device know this precision?
             self.kind, self.device = where.type, describe_device(where)
         self.name = self.device
@@ -222,16 +228,18 @@ class _Here:
     def finish(self, take: Callable[[int, Result], None]) -> int:
         assert self._next is not None
         (data, trials), self._next = self._next, None
+        others = {claim.pid for claim in self._store.claims() if claim.host == this_host()} - {os.getpid()}
         try:
-            train(
-                data,
-                trials,
-                device=self._asked,
-                precision=self._precision,
-                progress=self._progress,
-                # What memory or cache divides is kept part by part: no more is lost than what is in flight.
-                on_records=lambda records: take(0, Result(records)),
-            )
+            with shared_by(1 + len(others)):
+                train(
+                    data,
+                    trials,
+                    device=self._asked,
+                    precision=self._precision,
+                    progress=self._progress,
+                    # What memory or cache divides is kept part by part: no more is lost than what is in flight.
+                    on_records=lambda records: take(0, Result(records)),
+                )
         except StoreError:  # no cell can be kept
             raise
         except InputError as error:
@@ -328,7 +336,7 @@ class _Flights:
                 self._say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome
-            self._store.add(records, keep_traces=records[0].trial.id in self._work.traced)
+            add_or_rescue(self._store, records, keep_traces=records[0].trial.id in self._work.traced)
             self._costs.learn(records)
             recorded += len(records)
             done = {record.trial.id for record in records}

@@ -79,9 +79,12 @@ class Work:
     def missing(self, store: Store) -> dict[str, Trial]:
         """By id, the trials that are not recorded, or not traced though they should be; those of cells left out aside."""
         done = store.ids()
-        if self.traced:
-            done -= self.traced - store.traced_ids()
-        return {id_: t for id_, t in self.trials.items() if id_ not in done and _cell(t) not in self._closed}
+        untraced = self.traced - store.traced_ids() if self.traced else ()
+        return {
+            id_: trial
+            for id_, trial in self.trials.items()
+            if (id_ not in done or id_ in untraced) and _cell(trial) not in self._closed
+        }
 
     def free(self, store: Store) -> list[Trial]:
         """The missing trials that no runner has taken on."""

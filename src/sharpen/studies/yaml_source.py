@@ -1,4 +1,8 @@
-"""A YAML file as plain values that know their lines, so that a mistake is named with its place."""
+"""A YAML file as plain values that know their lines, so that a mistake is named with its place.
+
+No study needs more than ``_MOST_BYTES`` of text or ``_MOST_VALUES`` values, lists in lists counted as often as they are referred
+to: a few lines of aliases can stand for more values than any memory holds.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,23 @@ from sharpen.errors import InputError
 from sharpen.studies.protocol import one_of
 
 Where = tuple[str | int, ...]
+
+_MOST_BYTES = 2**20
+_MOST_VALUES = 100_000
+_MOST_WORDS = 2_000
+
+
+def shown(value: Any) -> str:
+    """A value in a message: as Python writes it, but not at length.
+
+    >>> shown("lam"), shown(10**5000), len(shown("x" * 1000))
+    ("'lam'", 'a number of thousands of digits', 83)
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "a number of thousands of digits" if isinstance(value, int) else "something without end"
+    return text if len(text) <= 80 else text[:80] + "..."
 
 
 class Source:
@@ -34,6 +55,19 @@ class Source:
             if root is not None:
                 self._note(root, ())
             content = yaml.safe_load(text)
+        except InputError:
+            raise
+        except RecursionError:
+            raise InputError(f"{name}: values are nested too deep; a study has four levels") from None
+        except (
+            ValueError,
+            OverflowError,
+            TypeError,
+            LookupError,
+        ) as error:  # a number or a date that Python cannot hold
+            raise InputError(
+                f"{name}: a value cannot be read ({str(error)[:100]}); write it shorter, or in quotes"
+            ) from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = f", line {mark.line + 1}" if mark is not None else ""
@@ -48,6 +82,10 @@ class Source:
         if len(path) > 20:  # an alias inside its own anchor never ends
             raise InputError(f"{self.name}: values are nested more than 20 deep; write the study without anchors")
         self._lines[path] = node.start_mark.line + 1
+        if len(self._lines) > _MOST_VALUES:
+            raise InputError(
+                f"{self.name}: it holds more than {_MOST_VALUES:,} values; write the study without anchors"
+            )
         if isinstance(node, yaml.MappingNode):
             seen: dict[str, int] = {}
             for key, value in node.value:
@@ -83,7 +121,9 @@ class Source:
         """A list of different words, each among those allowed."""
         if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
             example = what if allowed is None else allowed[0]
-            raise self.fail(path, f"{path[-1]} is {value!r}; give a list of names, such as [{example}, …]")
+            raise self.fail(path, f"{path[-1]} is {shown(value)}; give a list of names, such as [{example}, …]")
+        if len(value) > _MOST_WORDS:
+            raise self.fail(path, f"{path[-1]} has {len(value):,} entries; give at most {_MOST_WORDS:,}")
         for index, word in enumerate(value):
             if allowed is not None:
                 one_of(what, word, allowed, where=self.place((*path, index)))
@@ -94,13 +134,15 @@ class Source:
     def text(self, path: Where, value: Any) -> str:
         """A text, its line breaks taken as spaces."""
         if not isinstance(value, str) or not value.strip():
-            raise self.fail(path, f"{path[-1]} is {value!r}; give a text")
+            raise self.fail(path, f"{path[-1]} is {shown(value)}; give a text")
         return " ".join(value.split())
 
     def mapping(self, path: Where, value: Any) -> dict[str, Any]:
         """A mapping whose keys are words."""
         if not isinstance(value, dict):
-            raise self.fail(path, f"{path[-1]} is {value!r}; give a mapping of names to values, such as {{lam: 0.25}}")
+            raise self.fail(
+                path, f"{path[-1]} is {shown(value)}; give a mapping of names to values, such as {{lam: 0.25}}"
+            )
         for key in value:
             if not isinstance(key, str):
                 raise self.fail((*path, str(key)), f"the name {key!r} is not a text; write it in quotes, as '{key}'")
@@ -113,7 +155,7 @@ class Source:
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
             # A value in a list has the list's name.
             name = next(word for word in reversed(path) if isinstance(word, str))
-            raise self.fail(path, f"{name} is {value!r}; give a number{', or a list of them' * (value == [])}")
+            raise self.fail(path, f"{name} is {shown(value)}; give a number{', or a list of them' * (value == [])}")
         return value
 
 
@@ -127,6 +169,8 @@ def read(path: Path) -> Source:
     {'title': 'Mine'}
     """
     try:
+        if path.is_file() and path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} has {path.stat().st_size:,} bytes; a study has at most {_MOST_BYTES:,}")
         return Source(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not a text in UTF-8 ({error.reason}); save it as such") from error

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 
 import torch
 
 from sharpen.batching import KINDS, Batching
 from sharpen.errors import InputError
 from sharpen.graph import Graph
+from sharpen.machine import memory_at_hand
 from sharpen.models.network import Network
 from sharpen.training.device import describe_device, free_memory
 
@@ -23,6 +22,7 @@ CPU_ACTIVATION_BYTES = 2 * 2**20
 # On an H200, 33 populations (docs/measurements: 11 graphs, 1 to 15 layers of 64 to 512): off by −12 to +35 %. On a CPU, where less
 # is fused, GCN, GraphSAGE and GAT with the paper's settings on a quarter of ogbn-arxiv: off by 2 to 22 %.
 _LAYER, _ATTENTION, _SHARED, _WEIGHTS, _SCORES = 2, 4, {"cuda": 3, "cpu": 6}, 4, 2
+_SMALL = 10**9  # bytes of weights that are not worth asking whether they fit
 # Parts of about so many nodes; so few parts at least, so that batches differ from epoch to epoch; so many batches an epoch. Four
 # came to the accuracy of the full batch on PubMed and Physics, eight not everywhere (docs/scale.md).
 _PART_NODES, _FEWEST_PARTS, _FEWEST_BATCHES, _MOST_BATCHES = 1500, 16, 4, 64
@@ -36,56 +36,7 @@ def memory_left(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return free_memory(device)
-    left = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")] if hasattr(os, "sysconf") else []
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            left = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
-        left += cgroup_left()
-    except OSError:
-        pass  # no Linux: what the system says is free
-    return max(0, min(left)) if left else 2**33
-
-
-def cgroup_left(root: Path = Path("/")) -> list[int]:
-    """What the limits on this process's control group, and on those above it, leave to be allocated; nothing where there is none.
-
-    Pages of files that were read and may be forgotten count as used there, but make room when it is needed.
-
-    >>> all(left >= 0 for left in cgroup_left())
-    True
-    """
-    left = []
-    for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-        _, kinds, own = line.split(":", 2)
-        if kinds == "":  # version 2: one tree for all
-            mount, names = root / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in kinds.split(","):
-            mount = root / "sys/fs/cgroup/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        # In a container the path may be the host's, and what is mounted the group itself: then only the last of these is there.
-        group = mount / own.lstrip("/")
-        for place in (group, *(above for above in group.parents if above.is_relative_to(mount))):
-            limit, used = _number(place / names[0]), _number(place / names[1])
-            if limit is not None and used is not None:
-                left.append(max(0, limit - used + _forgettable(place / "memory.stat", names[2])))
-    return left
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no such limit
-        return None
-
-
-def _forgettable(path: Path, name: str) -> int:
-    try:
-        counts = dict(line.split() for line in path.read_text(encoding="ascii").splitlines())
-        return int(counts[name])
-    except (OSError, ValueError, KeyError):
-        return 0
+    return memory_at_hand()
 
 
 def full_batch_bytes(network: Network, graph: Graph, dtype: torch.dtype, kind: str = "cpu") -> int:
@@ -142,6 +93,7 @@ def choose_batching(
     >>> choose_batching("clusters", network, pairs, cpu, torch.float32)
     ('clusters-4-1', 'training in batches, clusters-4-1')
     """
+    _check_weights(network, device, dtype, left)
     if wanted == "full":
         return None, ""
     if wanted == "auto":
@@ -159,6 +111,17 @@ def choose_batching(
     check_batching(wanted)
     name = (_default(wanted, graph, per_step) if wanted in KINDS else Batching.parse(wanted)).name
     return name, f"training in batches, {name}"
+
+
+def _check_weights(network: Network, device: torch.device, dtype: torch.dtype, left: int | None) -> None:
+    """Refuses a model whose weights alone do not fit, however the graph is cut."""
+    need = dtype.itemsize * _WEIGHTS * sum(math.prod(initial.shape) for initial in network.initials.values())
+    left = memory_left(device) if left is None else left
+    if need > max(left, _SMALL):
+        raise InputError(
+            f"the weights of one run, with what the optimiser holds, would take about {need / 1e9:.0f} GB, but "
+            f"{left / 1e9:.1f} GB are free; give fewer layers, or a smaller hidden width"
+        )
 
 
 def check_batching(wanted: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from sharpen.errors import InputError
+from sharpen.machine import number_in_environment
 
 T = TypeVar("T")
 # METIS, or the reading of a graph, may take one process long while the others wait.
@@ -110,16 +110,23 @@ def joined(device: str = "auto") -> Iterator[tuple[Ranks, str]]:
     ...     ranks.world, device
     (1, 'cpu')
     """
-    started = dist.is_torchelastic_launched() or int(os.environ.get("WORLD_SIZE", "1")) > 1
+    started = dist.is_torchelastic_launched() or number_in_environment("WORLD_SIZE", 1) > 1
     if not started or dist.is_initialized():
         yield current_ranks(), device
         return
     on_gpu = device != "cpu" and torch.cuda.is_available()
     if on_gpu:
-        device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+        device = f"cuda:{number_in_environment('LOCAL_RANK', 0) % torch.cuda.device_count()}"
         torch.cuda.set_device(device)
     own = torch.device(device) if on_gpu else None
-    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE, device_id=own)
+    for name in ("RANK", "MASTER_PORT"):
+        number_in_environment(name, 0)
+    try:
+        dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE, device_id=own)
+    except ValueError as error:  # variables that torchrun sets, and somebody else has not
+        raise InputError(
+            f"cannot join the other processes ({error}); start with torchrun, or unset WORLD_SIZE"
+        ) from error
     try:
         yield current_ranks(), device if on_gpu else "cpu"
     finally:

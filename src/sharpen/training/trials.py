@@ -21,6 +21,7 @@ from sharpen.training.in_batches import train_in_batches
 from sharpen.training.members import Terms
 from sharpen.training.progress import ProgressBar
 from sharpen.training.ranks import current_ranks
+from sharpen.training.threads import suitable_threads
 from sharpen.trial import ARCHITECTURE, Record, Trial
 
 
@@ -96,7 +97,9 @@ def train(
         on_records(population)
         return population
 
-    with arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
+    width = max((trial.hidden or 0 for trial in resolved), default=0)
+    threads = suitable_threads(dataset.graph.num_nodes, width, len(resolved))
+    with threads, arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
         inputs = Inputs(dataset.graph, where, dtype)
         for indices in members.values():
             group = [resolved[i] for i in indices]

@@ -104,7 +104,7 @@ def write_page(page: Page, path: Path) -> None:
     ...     Path(folder, "page.html").stat().st_size < 100_000
     True
     """
-    path.write_text(render(page), encoding="utf-8")
+    path.write_bytes(render(page).encode("utf-8", "backslashreplace"))
 
 
 def embedded(data: Any) -> str:

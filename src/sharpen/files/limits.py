@@ -1,0 +1,104 @@
+"""How large what a file holds may be, checked before it is made: a few bytes can stand for terabytes.
+
+A file may be unpacked without question to ``FREE_BYTES``; beyond, to at most ``MAX_RATIO`` times its own size, and never to more
+than half of the memory at hand. Tables may have ``MAX_COLUMNS`` columns, and cells that cost their file nothing, as repeated or
+missing ones, up to ``FREE_CELLS``. A graph of ten million edges and a thousand columns is far within all of them.
+"""
+
+from __future__ import annotations
+
+from sharpen.errors import InputError
+from sharpen.machine import memory_at_hand
+
+FREE_BYTES = 64 * 2**20
+MAX_BYTES = 8 * 2**30
+MAX_RATIO = 200
+MAX_COLUMNS = 50_000
+FREE_CELLS = 2**27
+FREE_LISTED = 2**25  # values in lists, of which one row may hold any number
+MAX_INSTRUCTIONS = 200_000  # of a saved Data, which has a few hundred
+
+
+def most_bytes() -> int:
+    """The most that anything may take, by the memory at hand.
+
+    >>> 0 < most_bytes() <= MAX_BYTES
+    True
+    """
+    return min(MAX_BYTES, memory_at_hand() // 2)
+
+
+def within_limits(size: int, packed: int, free: int | None = None) -> bool:
+    """Whether a part of a file may be unpacked from ``packed`` to ``size`` bytes.
+
+    Args:
+        size, packed: Bytes.
+        free: What is allowed in any case; None: ``FREE_BYTES``.
+
+    >>> within_limits(1000, packed=10), within_limits(10**9, packed=10**6)
+    (True, False)
+    """
+    return size <= (FREE_BYTES if free is None else free) or (size <= MAX_RATIO * packed and size <= most_bytes())
+
+
+def too_large(name: str, size: int, packed: int) -> InputError:
+    """The error for a file that unpacks to more than :func:`within_limits` allows.
+
+    >>> raise too_large("nodes.csv.gz", size=2**40, packed=10**6)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv.gz unpacks from 1,000,000 to 1,099,511,627,776 bytes or more, as only a harmful ...
+    """
+    if size <= MAX_RATIO * packed:
+        return InputError(
+            f"{name} unpacks to {size:,} bytes or more, but {memory_at_hand():,} bytes of memory are free; use a machine with "
+            f"more memory, or leave columns out"
+        )
+    return InputError(
+        f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does; "
+        f"unpack it yourself if you trust it, and give the unpacked file"
+    )
+
+
+def check_size(name: str, size: int) -> None:
+    """Refuses a file that does not fit in memory, before it is read.
+
+    >>> check_size("nodes.csv", 10**15)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv has 1,000,000,000,000,000 bytes, but ... bytes of memory are free; use a machine ...
+    """
+    left = memory_at_hand()
+    if size > left // 2:
+        raise InputError(
+            f"{name} has {size:,} bytes, but {left:,} bytes of memory are free; use a machine with more memory, or a part of it"
+        )
+
+
+def check_columns(name: str, count: int, way_out: str = "leave some out, or give them as a list in one column") -> None:
+    """Refuses a table with more columns than are read in seconds.
+
+    >>> check_columns("nodes.csv", 200_000)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.csv has 200,000 columns, but at most 50,000 are read; leave some out, or ...
+    """
+    if count > MAX_COLUMNS:
+        raise InputError(f"{name} has {count:,} columns, but at most {MAX_COLUMNS:,} are read; {way_out}")
+
+
+def check_cells(name: str, rows: int, columns: int, written: int, free: int = FREE_CELLS) -> None:
+    """Refuses a table that is large only by cells that cost the file nothing.
+
+    Args:
+        name: The file.
+        rows, columns: Of the table.
+        written: How many bytes or cells the file spends on it.
+        free: How many cells are allowed in any case.
+
+    >>> check_cells("nodes.jsonl", 20_000, 20_000, written=40_000)
+    Traceback (most recent call last):
+    sharpen.errors.InputError: nodes.jsonl would be 20,000 rows of 20,000 columns, most of them never written; ...
+    """
+    check_columns(name, columns)
+    if not within_limits(rows * columns, written, free):
+        raise InputError(
+            f"{name} would be {rows:,} rows of {columns:,} columns, most of them never written; give every row the same columns"
+        )
