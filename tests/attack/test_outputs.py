@@ -202,9 +202,14 @@ def test_a_signal_ends_a_study_as_an_interruption_does(tmp_path, number, code):
         if list(tmp_path.glob("claims/*.json")):
             break
         time.sleep(0.1)
-    command.send_signal(number)
-    time.sleep(0.5)
-    command.send_signal(number)
+    # A busy machine may see two signals as one: another follows until the command ends.
+    for _ in range(120):
+        command.send_signal(number)
+        time.sleep(0.5)
+        if command.poll() is not None:
+            break
+    else:
+        command.kill()
     _, errors = command.communicate(timeout=60)
     assert command.returncode == code, errors
     assert b"Ending after what is in flight" in errors
