@@ -15,7 +15,7 @@ from sharpen.graph import Graph
 from sharpen.graph.splits import class_balanced
 from sharpen.large import layerwise
 from sharpen.training import batched, memory
-from sharpen.training import trials as training
+from sharpen.training import in_batches as training
 from sharpen.training.ranks import current_ranks, joined
 
 

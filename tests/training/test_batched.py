@@ -18,7 +18,7 @@ from sharpen.graph.splits import Split, class_balanced
 from sharpen.large import batches, open_graph, store_graph
 from sharpen.models.registry import model_info
 from sharpen.training import batched, memory
-from sharpen.training import trials as training
+from sharpen.training import in_batches as training
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
 from tests.large.neighbors import COMPILED, EveryNeighbor

@@ -68,6 +68,7 @@ def train(
     Under ``torchrun``, inside :func:`sharpen.training.ranks.joined`, the processes share the batches of each step.
 
     >>> from sharpen import Graph, Trial
+    >>> import torch
     >>> ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
     >>> halves = Split("halves", train=[0, 3], val=[1, 4], test=[2, 5])
     >>> trials = [Trial(model="gcn", hidden=8, epochs=20, lam=lam) for lam in (0.0, 0.25)]
