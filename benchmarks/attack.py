@@ -151,7 +151,7 @@ def read_all(folder: Path, files: Iterable[tuple[str, bytes]], group: int = 1) -
             if what == "tracebacks" or line["seconds"] > MOST_SECONDS or line["megabytes"] > MOST_MEGABYTES:
                 keep = Path(tempfile.mkdtemp(prefix="attack-")) / Path(line["path"]).name
                 shutil.copy(line["path"], keep)
-                print(f"{keep}: {line}", file=sys.stderr)
+                print(f"{keep}: {line}\n{done.stderr[-2000:]}", file=sys.stderr)
         shutil.rmtree(folder)
     return total
 

@@ -5,6 +5,7 @@ Usage: ``python child.py GROUP PATH...``: GROUP files are read by one process, f
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import resource
@@ -57,6 +58,7 @@ def measured(name: str) -> str:
 def main() -> None:
     """Reads every file that is named, so many of them in each process that is forked for them."""
     warnings.simplefilter("ignore")
+    faulthandler.enable()  # what ends a process without an exception says where
     group, names = int(sys.argv[1]), sys.argv[2:]
     for start in range(0, len(names), group):
         process = os.fork()

@@ -167,7 +167,11 @@ def test_records_that_the_store_cannot_take_go_to_another(tmp_path, monkeypatch)
 
 
 def sharpen(*arguments: str, **options) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "sharpen", *arguments], stderr=subprocess.PIPE, **options)
+    def heed() -> None:  # what a shell has its background processes ignore, these tests among them
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    command = [sys.executable, "-m", "sharpen", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heed, **options)
 
 
 def test_a_name_that_is_no_text_is_fitted(tmp_path):
