@@ -161,7 +161,7 @@ def held_up(may_go_on: Callable[[], bool]) -> Callable[..., object]:
         from sharpen.cluster import task
         from sharpen.training.population import Population
 
-        task.REPORT_SECONDS = 0.0
+        task._REPORT_SECONDS = 0.0
         begun, epoch = 0, Population.epoch
 
         def held(self: Population) -> None:

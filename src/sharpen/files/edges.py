@@ -109,7 +109,7 @@ def _without_strays(
         what = f"{place} is blank{many}"
         way_out = "name the node at this end, or remove the edge"
     else:
-        near = difflib.get_close_matches(str(cell), keys.slice(0, 5000).to_pylist(), n=1, cutoff=0.8)
+        near = difflib.get_close_matches(str(cell), keys.slice(0, 5000).drop_null().to_pylist(), n=1, cutoff=0.8)
         hint = f" (nearest: {near[0]!r})" if near else ""
         what = f"{place}: {nodes} has no node with the id {str(cell)!r}{hint}{many}"
         way_out = "add a row for it, or remove the edge"

@@ -100,7 +100,7 @@ def without_copies(table: Table) -> Table:
     rows = table.columns
     if any(_is_plain(rows.column(name).type) and _all_differ(rows.column(name)) for name in table.names):
         return table
-    frame = pd.DataFrame({i: rows.column(i).to_pandas().astype(str) for i in range(rows.num_columns)})
+    frame = pd.DataFrame({i: rows.column(i).to_pandas().map(repr) for i in range(rows.num_columns)})
     copy = frame.duplicated().to_numpy()
     count = int(copy.sum())
     if not count:
@@ -171,7 +171,7 @@ def id_keys(table: Table, name: str) -> pa.Array:
     >>> id_keys(Table("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").to_pylist()
     ['1', 'a']
     """
-    return canonical(as_text(table.columns.column(name), str)).cast(pa.string())
+    return canonical(as_text(table.columns.column(name), lambda row: table.place(row, name))).cast(pa.string())
 
 
 def _is_plain(kind: pa.DataType) -> bool:

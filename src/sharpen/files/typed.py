@@ -16,6 +16,7 @@ from sharpen.errors import InputError
 from sharpen.files import limits
 from sharpen.files.content import Content, read_file, reason
 from sharpen.files.delimited import check_text
+from sharpen.files.footer import column_chunks
 from sharpen.files.limits import check_cells, check_columns, too_large, within_limits
 from sharpen.files.table import Table, by_row, check_names, from_objects
 
@@ -55,23 +56,24 @@ def _read_limited(name: str, data: bytes) -> pa.Table:
             f"{name} has a footer of {footer:,} bytes, as of far more than {limits.MAX_COLUMNS:,} columns; leave some out, or give "
             f"them as a list in one column"
         )
+    groups = column_chunks(data)
     file = pq.ParquetFile(pa.BufferReader(data))
     about, size = file.metadata, len(data)
     check_columns(name, about.num_columns)
-    groups = [about.row_group(group) for group in range(about.num_row_groups)]
+    if any(len(group) != about.num_columns for group in groups):
+        raise ValueError("a group of rows lacks columns")
     flat = listed = unpacked = 0
     repeated, dense = set(), set()
     for place in range(about.num_columns):
         column = about.schema.column(place)
-        chunks = [group.column(place) for group in groups]
-        values = sum(chunk.num_values for chunk in chunks)
-        unpacked += sum(chunk.total_uncompressed_size for chunk in chunks)
+        chunks = [group[place] for group in groups]
+        values = sum(chunk.values for chunk in chunks)
+        unpacked += sum(chunk.unpacked for chunk in chunks)
         flat, listed = (flat, listed + values) if column.max_repetition_level else (flat + values, listed)
         if column.physical_type in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
-            encodings = {encoding for chunk in chunks for encoding in chunk.encodings}
-            if "DELTA_BYTE_ARRAY" in encodings or column.max_repetition_level:
+            if column.max_repetition_level or any(chunk.prefixes for chunk in chunks):
                 dense.add(column.path.split(".")[0])
-            elif any("DICTIONARY" in encoding for encoding in encodings):
+            elif any(chunk.repeats for chunk in chunks):
                 repeated.add(column.path)
     claimed = max(flat, about.num_rows * about.num_columns)
     for count, free in ((claimed, limits.FREE_CELLS), (listed, limits.FREE_LISTED), (unpacked, None)):
