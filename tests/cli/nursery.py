@@ -14,12 +14,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet  # noqa: F401  # before the first fork, as all that takes long to import
 import sklearn.datasets  # noqa: F401
 
 from sharpen.cli import main
-from sharpen.store import claims, store
+from sharpen.store import claims, part, store
 from sharpen.studies import runner
 
 STUDY = """\
@@ -99,29 +100,24 @@ def die(*arguments: object) -> None:
 def kill_at_the_worst_points(name: str) -> list[int]:
     """While a file is written, before and after it gets its name, between traces and records, before the claim is given up."""
 
-    def before_sync() -> None:
-        store.os.fsync = die
+    def instead(owner: Any, name: str, do: Callable[..., Any]) -> Callable[[], None]:
+        assert hasattr(owner, name), name  # else nothing would be killed
+        return lambda: setattr(owner, name, do)
 
-    def before_name() -> None:
-        store.make_visible = die
+    write = store.Store._write
 
-    def after_name() -> None:
-        store._sync_folder = die
+    def only_traces(self: store.Store, where: part.Part, *rest: Any) -> None:
+        if where.folder.name == "records":
+            die()
+        write(self, where, *rest)
 
-    def between_traces_and_records() -> None:
-        real = store.Store._write
-
-        def write(self: store.Store, part: str, *rest: object) -> None:
-            if part == "records":
-                die()
-            real(self, part, *rest)
-
-        store.Store._write = write
-
-    def before_release() -> None:
-        claims.Claim.release = die
-
-    points = (before_sync, before_name, after_name, between_traces_and_records, before_release)
+    points = (
+        instead(part.os, "fsync", die),
+        instead(part, "make_visible", die),
+        instead(part, "_sync_folder", die),
+        instead(store.Store, "_write", only_traces),
+        instead(claims.Claim, "release", die),
+    )
     return [end(start(name, "--max-members", "7", "--traces", before=point)) for point in points]
 
 
