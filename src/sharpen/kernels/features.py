@@ -7,6 +7,7 @@ nearly empty. So M is kept in two parts by columns, dense where a column is full
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sharpen.kernels.backend import Cost, cost_on
-from sharpen.kernels.product import transpose_product
+from sharpen.kernels.product import shared_product, transpose_product
 from sharpen.kernels.sparse import Csr, fold, spmm, spmm_into
 
 
@@ -25,7 +26,7 @@ class _DenseProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(w: Tensor, m: Tensor, transpose: bool) -> Tensor:
-        return transpose_product(m, w) if transpose else torch.matmul(m, w)
+        return transpose_product(m, w) if transpose else shared_product(m, w)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, bool], output: Tensor) -> None:
@@ -39,6 +40,75 @@ class _DenseProduct(torch.autograd.Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...], w: Tensor, m: Tensor, transpose: bool) -> Any:
         (stack,) = fold(info.batch_size, in_dims, w)
         return _DenseProduct.apply(stack, m, transpose).unflatten(0, (info.batch_size, -1)), 0
+
+
+class Products:
+    """Products of fixed matrices with weights, kept from an evaluation for the training step that comes next.
+
+    Between the two no weight changes, so the step need not multiply again. A product is known by its matrix and by where its
+    weights lie, and is given once; it is not if the weights, or the product itself, were written to in between.
+
+    >>> m, w = FixedMatrix(torch.tensor([[1.0, 2.0]])), torch.ones(1, 2, 1)
+    >>> kept = Products()
+    >>> for keeps in (True, False):
+    ...     kept.begin([w], keeps)
+    ...     print(m.times(w, kept).item(), len(kept))
+    3.0 1
+    3.0 0
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], tuple[int, Tensor, int]] = {}
+        self._weights: list[Tensor] = []
+        self._storages: set[int] = set()
+        self._keeps = False
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def begin(self, weights: Iterable[Tensor], keeps: bool) -> None:
+        """A new pass over the model.
+
+        Args:
+            weights: The tensors whose products may be kept: parameters, which stay where they are.
+            keeps: Whether products are kept (in an evaluation), or given (in training).
+        """
+        self._keeps = keeps
+        if keeps:
+            self._kept.clear()
+            self._weights = list(weights)  # as long as they are held, no others can come to lie in their place
+            self._storages = {weight.untyped_storage().data_ptr() for weight in self._weights}
+
+    def of(self, matrix: FixedMatrix, w: Tensor) -> Tensor:
+        """``M @ w[r]`` for every member; not differentiable."""
+        if w.untyped_storage().data_ptr() not in self._storages:
+            return matrix.times(w)
+        key = (id(matrix), w.data_ptr(), w.shape, w.stride())
+        if self._keeps:
+            out = matrix.times(w)
+            self._kept[key] = w._version, out, out._version
+            return out
+        version, out, written = self._kept.pop(key, (-1, w, -1))
+        return out.detach() if version == w._version and written == out._version else matrix.times(w)
+
+
+class _KnownProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(w: Tensor, matrix: FixedMatrix, known: Products) -> Tensor:
+        return known.of(matrix, w)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, FixedMatrix, Products], output: Tensor) -> None:
+        ctx.matrix = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.matrix.transpose_times(grad), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], w: Tensor, matrix: FixedMatrix, known: Products) -> Any:
+        (stack,) = fold(info.batch_size, in_dims, w)
+        return _KnownProduct.apply(stack, matrix, known).unflatten(0, (info.batch_size, -1)), 0
 
 
 class FixedMatrix:
@@ -84,8 +154,16 @@ class FixedMatrix:
         out: Tensor = _DenseProduct.apply(g, self.dense, True)
         return out if out.shape[1] == self._full else out[:, : self._full].contiguous()
 
-    def times(self, w: Tensor) -> Tensor:
-        """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable."""
+    def times(self, w: Tensor, known: Products | None = None) -> Tensor:
+        """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable.
+
+        Args:
+            w: The weights.
+            known: Products that need not be computed again.
+        """
+        if known is not None:
+            given: Tensor = _KnownProduct.apply(w, self, known)
+            return given
         out = self._stored_times(w)
         return out if self.before is None else spmm(self.before, out)
 
@@ -105,11 +183,15 @@ class FixedMatrix:
             spmm_into(out, self.before, self._stored_times(w), accumulate)
             return
         if self.dense is not None:
-            stacked = self.dense.expand(len(w), *self.dense.shape)
-            if accumulate:
-                torch.baddbmm(out, stacked, self._selected(w), out=out)
+            if not out.is_cuda:
+                product = shared_product(self.dense, self._selected(w))
+                out.add_(product) if accumulate else out.copy_(product)
             else:
-                torch.bmm(stacked, self._selected(w), out=out)
+                stacked = self.dense.expand(len(w), *self.dense.shape)
+                if accumulate:
+                    torch.baddbmm(out, stacked, self._selected(w), out=out)
+                else:
+                    torch.bmm(stacked, self._selected(w), out=out)
             accumulate = True
         if self.sparse is not None:
             spmm_into(out, self.sparse, w, accumulate)

@@ -20,13 +20,13 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     >>> linear_attention(torch.ones(1, 1), torch.ones(1, 1), torch.tensor([[3.0]])).item()
     3.0
     """
-    dims = (0, query.dim() - 1)
-    query, key = (t / t.norm(dim=dims, keepdim=True).clamp_min(1e-12) for t in (query, key))
-    nodes = len(query)
-    summed = torch.einsum("n...k,n...v->...kv", key, value)
-    top = value + torch.einsum("n...k,...kv->n...v", query, summed) / nodes
-    bottom = 1 + (query * key.sum(0)).sum(-1, keepdim=True) / nodes
-    return top / bottom
+    # The norms are divided by where the numbers are few: in the sums over all nodes.
+    sizes = [t.norm(dim=(0, query.dim() - 1)).clamp_min(1e-12) for t in (query, key)]
+    share = 1 / (sizes[0] * sizes[1] * len(query))
+    summed = torch.einsum("n...k,n...v->...kv", key, value) * share[..., None, None]
+    top = value + torch.einsum("n...k,...kv->n...v", query, summed)
+    bottom = 1 + torch.einsum("n...k,...k->n...", query, key.sum(0) * share[..., None])
+    return top / bottom.unsqueeze(-1)
 
 
 def kernel_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ def transpose_product(x: Tensor, g: Tensor, slices: int | None = None) -> Tensor
     if slices is None:
         slices = slices_of(len(g), nodes, (x.shape[-1], g.shape[2])) if g.is_cuda else 1
     if slices == 1:
-        return torch.matmul(x.mT, g)
+        return torch.matmul(x.mT, g) if x.dim() == 3 else shared_product(x.mT, g)
     length = nodes // slices
     whole = slices * length
 
@@ -55,6 +55,20 @@ def transpose_product(x: Tensor, g: Tensor, slices: int | None = None) -> Tensor
         total = torch.bmm(cut(own).mT, cut(each)).sum(0)
         sums.append(total if whole == nodes else torch.addmm(total, own[whole:].t(), each[whole:]))
     return torch.stack(sums)
+
+
+def shared_product(m: Tensor, w: Tensor) -> Tensor:
+    """``m @ w[r]`` for every member, with one m [N, K] for all; w is [R, K, C]. Differentiable.
+
+    A CPU multiplies faster by the columns of all members side by side; a GPU need not have them rearranged.
+
+    >>> shared_product(torch.ones(1, 3), torch.ones(2, 3, 4)).shape
+    torch.Size([2, 1, 4])
+    """
+    if m.is_cuda or len(w) == 1:
+        return torch.matmul(m, w)
+    side_by_side = m @ w.transpose(0, 1).flatten(1)
+    return side_by_side.view(len(m), len(w), w.shape[2]).transpose(0, 1).contiguous()
 
 
 def _forward(x: Tensor, w: Tensor) -> Tensor:

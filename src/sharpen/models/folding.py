@@ -65,13 +65,16 @@ class Folding:
         self._made: dict[int, _Step] = {}
         self._recorded, self._next = False, 0
         self.broken = False
-        self.known: dict[tuple[str, int], Any] = {}
+        self.known: dict[tuple[object, ...], Any] = {}
 
     def remember(self, what: str, tensor: Tensor, make: Callable[[], Any]) -> Any:
         """Something that follows from a constant, made once; from any other tensor, made anew."""
         if self.broken or not self.is_constant(tensor):
             return make()
-        key = (what, id(tensor))
+        return self.keep((what, id(tensor)), make)
+
+    def keep(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+        """Something that follows from what is kept here already, by whose identity it is known, made once."""
         if key not in self.known:
             self.known[key] = make()
         return self.known[key]
@@ -90,7 +93,7 @@ class Folding:
         """The result of an operation: from the record, or computed by ``run``."""
         if self.broken:
             return run()
-        tensors = list(_tensors((args, kwargs)))
+        tensors = list(tensors_in((args, kwargs)))
         if not (tensors or func in _CREATED) or not all(map(self.is_constant, tensors)):
             self._note_writes(func, args, tensors)
             return run()
@@ -100,7 +103,7 @@ class Folding:
         if self._recorded:
             return self._again(func, (args, dict(kwargs)), run)
         result = run()
-        kept = list(_tensors(result))
+        kept = list(tensors_in(result))
         size = sum(t.numel() * t.element_size() for t in kept if not self.is_constant(t))
         if size > self._left or any(t.requires_grad for t in kept):
             return result  # not kept: from here on it is no constant
@@ -123,16 +126,10 @@ class Folding:
         self._next += 1
         if not step.volatile:
             return step.result
-        result = run()
-        for tensor in _tensors(step.result):
-            self._made.pop(id(tensor), None)
-        step.result = result
-        for tensor in _tensors(result):
-            self._made[id(tensor)] = step
-        return result
+        return run()
 
     def _note_writes(self, func: Callable[..., Any], args: tuple[Any, ...], tensors: list[Tensor]) -> None:
-        """A constant that something else is written into is made anew in every call."""
+        """A constant that something else is written into is none from there on, and is made anew in every call."""
         name = getattr(func, "__name__", "")
         writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
         if not writes or not args or not isinstance(args[0], Tensor) or not self.is_constant(args[0]):
@@ -142,22 +139,28 @@ class Folding:
             self.broken = True
         else:
             made.volatile = True
+            del self._made[id(args[0])]
 
 
 _FRESH = {*_CREATED, Tensor.new_zeros, Tensor.new_ones, Tensor.new_full, Tensor.new_empty, Tensor.clone}
 _FRESH |= {torch.zeros_like, torch.ones_like, torch.empty_like, torch.full_like}
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in arguments, wherever they stand.
+
+    >>> [len(each) for each in tensors_in(((torch.ones(2), [torch.ones(3)]), {"out": torch.ones(4)}))]
+    [2, 3, 4]
+    """
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, tuple | list):
         for each in value:
-            yield from _tensors(each)
+            yield from tensors_in(each)
     elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+        yield from tensors_in(list(value.values()))
     elif isinstance(value, slice):
-        yield from _tensors((value.start, value.stop, value.step))
+        yield from tensors_in((value.start, value.stop, value.step))
 
 
 def _same(a: Any, b: Any) -> bool:

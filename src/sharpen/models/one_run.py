@@ -14,8 +14,9 @@ whatever layer asks for it.
 
 **What no weight enters** is computed once (:mod:`sharpen.models.folding`).
 
-**Message passing** by index, as PyG's layers have it, is computed by :mod:`sharpen.kernels.segments`: one pass over rows for all
-members, with the same bits every time.
+**Message passing** by index, as PyG's layers have it, becomes a product with a sparse matrix where rows are picked, weighed and
+summed (:mod:`sharpen.models.messages`); else it is computed by :mod:`sharpen.kernels.segments`: one pass over rows for all members.
+Both give the same bits every time.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from sharpen.kernels.dropout import dropout, layer_keys, words
-from sharpen.kernels.features import FixedMatrix, fixed
+from sharpen.kernels.features import FixedMatrix, Products, fixed
 from sharpen.kernels.segments import Index, pick, segment_sum
-from sharpen.models.folding import Folding
+from sharpen.models.folding import Folding, tensors_in
 from sharpen.models.inputs import Inputs
+from sharpen.models.messages import Messages
 
 # How many draws of a forward pass have a place of their own among the layers; see :func:`sharpen.kernels.dropout.layer_keys`.
 PLACES = 512
@@ -51,6 +53,7 @@ class OneRun(TorchFunctionMode):
         inputs: The graph, whose fixed inputs are multiplied in its own way.
         first: The number of the first draw's place.
         folding: What is known of results that no weight enters.
+        products: What is known of products of fixed inputs.
 
     >>> from sharpen.kernels.dropout import member_keys
     >>> def draw(seed: int) -> Tensor:
@@ -67,9 +70,10 @@ class OneRun(TorchFunctionMode):
         inputs: Inputs | None = None,
         first: int = 0,
         folding: Folding | None = None,
+        products: Products | None = None,
     ) -> None:
         super().__init__()
-        self._folding = folding
+        self._folding, self._products = folding, products
         if folding is not None:
             folding.begin()
         self._keys, self._epoch, self._inputs, self._first, self._drawn = keys, epoch, inputs, first, 0
@@ -79,12 +83,44 @@ class OneRun(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         more = kwargs or {}
+        if func is Tensor.expand_as:  # an index that takes the shape of messages depends on nothing but that shape
+            func, args = Tensor.expand, (args[0], tuple(args[1].shape))
+        elif any(type(each) is Messages for each in tensors_in((args, more))):
+            given = self._of_messages(func, args, more)
+            if given is not NotImplemented:
+                return given
+            args, more = _picked(args), _picked(more)
         answer = _ANSWERS.get(func)
 
         def run() -> Any:
             return func(*args, **more) if answer is None else answer(self, func, *args, **more)
 
         return run() if self._folding is None or func in _DRAWS else self._folding.call(func, args, more, run)
+
+    def _of_messages(self, func: Callable[..., Any], args: Any, more: Mapping[str, Any]) -> Any:
+        """What can be told of messages, or done with them, while they are not picked."""
+        if func in _SHAPES:
+            return func(*args, **more)
+        if func is Tensor.new_zeros:
+            return args[0].source.new_zeros(*args[1:], **more)
+        if func is Tensor.new_ones:
+            return torch.ones(*args[1:], **({"dtype": args[0].dtype, "device": args[0].device} | dict(more)))
+        if func in _PRODUCTS and len(args) == 2 and not more:
+            messages, weight = args if type(args[0]) is Messages else args[::-1]
+            return messages.weighed(weight)
+        if func in (Tensor.scatter_add_, Tensor.scatter_add) and len(args) == 4 and type(args[3]) is Messages:
+            return self._sum_of_messages(func, *args)
+        return NotImplemented
+
+    def _sum_of_messages(
+        self, func: Callable[..., Tensor], into: Tensor, dim: int, index: Tensor, messages: Messages
+    ) -> Any:
+        if self._folding is None or not self._folding.is_constant(index):
+            return NotImplemented
+        plan = self._target(into, dim, index, messages)
+        if plan is None:
+            return NotImplemented
+        return _added(func, into, messages.summed(plan, into.shape[0], self._folding))
 
     # Numbers.
 
@@ -171,13 +207,15 @@ class OneRun(TorchFunctionMode):
         matrix = self._fixed(x)
         if matrix is None:
             return func(x, weight, bias)
-        out = matrix.times(weight.t().unsqueeze(0)).squeeze(0)
+        out = matrix.times(weight.t().unsqueeze(0), self._products).squeeze(0)
         return out if bias is None else out + bias
 
     def product(self, func: Callable[..., Tensor], x: Tensor, weight: Tensor, **more: Any) -> Tensor:
         """A product, likewise."""
         matrix = None if more or weight.dim() != 2 else self._fixed(x)
-        return func(x, weight, **more) if matrix is None else matrix.times(weight.unsqueeze(0)).squeeze(0)
+        if matrix is None:
+            return func(x, weight, **more)
+        return matrix.times(weight.unsqueeze(0), self._products).squeeze(0)
 
     def _index(self, rows: Tensor) -> Index | None:
         """What is known of row numbers that all members share, the same all along a row; None of others."""
@@ -205,18 +243,24 @@ class OneRun(TorchFunctionMode):
         return self._folding.remember("matrix", x, lambda: fixed(_sparse(x), inputs.device, inputs.dtype))
 
     def index_select(self, func: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor) -> Tensor:
-        """Rows of node vectors."""
+        """Rows of node vectors; where they are those of the graph's edges, not picked until somebody needs them."""
         plan = self._index(index) if x.is_floating_point() and dim in (0, -x.dim()) and index.dim() == 1 else None
-        return func(x, dim, index) if plan is None else pick(x, plan)
+        if plan is None:
+            return func(x, dim, index)
+        folding = self._folding
+        if folding is None or folding.broken or folding.is_constant(x) or not folding.is_constant(index) or x.dim() < 2:
+            return pick(x, plan)
+        return Messages(x, plan)
 
     def scatter_add(self, func: Callable[..., Tensor], into: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         """Sums of rows: the index of a row is repeated for all its numbers."""
+        plan = self._target(into, dim, index, src)
+        return func(into, dim, index, src) if plan is None else _added(func, into, segment_sum(src, plan, len(into)))
+
+    def _target(self, into: Tensor, dim: int, index: Tensor, src: Tensor) -> Index | None:
+        """Which row each row is added to; None if single numbers of it go to different ones."""
         whole = into.is_floating_point() and dim in (0, -into.dim()) and index.shape == src.shape
-        plan = self._index(index) if whole and _repeats(index) else None
-        if plan is None:
-            return func(into, dim, index, src)
-        total = segment_sum(src, plan, into.shape[0])
-        return into.add_(total) if func is Tensor.scatter_add_ else into + total
+        return self._index(index) if whole and _repeats(index) else None
 
     def randperm(self, _: object, n: int, **more: Any) -> Tensor:
         """As :func:`torch.randperm`: the order of numbers that are all different."""
@@ -227,10 +271,23 @@ class OneRun(TorchFunctionMode):
         return (self._uniform(p.shape, p.dtype) < p).to(p.dtype)
 
 
+def _picked(value: Any) -> Any:
+    """Arguments with the rows themselves in the place of messages."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(_picked, value))
+    if isinstance(value, dict):
+        return {name: _picked(each) for name, each in value.items()}
+    return value.picked() if type(value) is Messages else value
+
+
 def _sparse(x: Tensor) -> Any:
     """A matrix as its products are fastest: with few numbers that are not 0, without the others."""
     array = x.cpu().numpy()
     return sp.csr_array(array) if np.count_nonzero(array) < array.size / 4 else array
+
+
+def _added(func: Callable[..., Tensor], into: Tensor, total: Tensor) -> Tensor:
+    return into.add_(total) if func is Tensor.scatter_add_ else into + total
 
 
 def _repeats(index: Tensor) -> bool:
@@ -324,5 +381,9 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.bernoulli_: _in_place(_bernoulli_values),
     Tensor.exponential_: _in_place(_exponential_values),
 }
+# What a tensor can be asked without looking at its numbers; and what multiplies it by a weight.
+_SHAPES = {Tensor.dim, Tensor.size, Tensor.numel, Tensor.is_floating_point, Tensor.__len__, Tensor.dtype.__get__}  # type: ignore[attr-defined]
+_SHAPES |= {getattr(Tensor, name).__get__ for name in ("shape", "device", "layout", "ndim", "is_cuda", "is_sparse")}
+_PRODUCTS = {torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__}
 _FIXED = (OneRun.linear, OneRun.product, OneRun.index_select, OneRun.scatter_add)
 _DRAWS = {func for func, answer in _ANSWERS.items() if answer not in _FIXED}

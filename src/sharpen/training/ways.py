@@ -26,11 +26,13 @@ from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
 from sharpen.kernels.activation import Dropout
-from sharpen.kernels.dropout import layer_keys
+from sharpen.kernels.dropout import layer_keys, member_keys
+from sharpen.kernels.features import Products
 from sharpen.models.blueprint import Blueprint, arguments, check_scores, named_failures
 from sharpen.models.folding import Folding
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
+from sharpen.models.messages import Messages
 from sharpen.models.network import Network
 from sharpen.models.one_run import OneRun
 from sharpen.training.memory import CPU_ACTIVATION_BYTES, memory_left
@@ -224,6 +226,8 @@ class Modular(Way):
         check_scores(scores, blueprint.title, inputs.num_nodes, blueprint.num_classes)
         self._args, self._kwargs = arguments(self.base, inputs)
         self._foldings = {training: self._folding() for training in (True, False)}
+        # On a GPU products cost little beside what it takes to keep them where a captured epoch finds them.
+        self._products = Products() if inputs.device.type == "cpu" else None
         self._kept = frozenset(self.base.state_dict())
 
     def _build(self, seed: int, **settings: Any) -> nn.Module:
@@ -251,8 +255,13 @@ class Modular(Way):
 
     @cached_property
     def activation_bytes(self) -> int:
-        with _Sizes() as seen:
-            self.run(self.base, training=True)
+        device = self.inputs.device
+        moment = Moment(member_keys([0]).to(device), torch.zeros((), dtype=torch.int64, device=device), None)
+        parameters, statistics = ({name: v[0] for name, v in values.items()} for values in self.start([Trial(seed=0)]))
+        with torch.no_grad(), undisturbed(device):
+            for _ in range(2):  # what is computed once is not there in the second
+                with _Sizes() as seen:
+                    self._one(parameters, statistics, moment.keys[0], moment, training=True)
         return max(1, seen.largest) * self.inputs.dtype.itemsize
 
     @property
@@ -306,14 +315,11 @@ class Modular(Way):
         training: bool,
         moment: Moment,
     ) -> Tensor:
-        self.base.train(training)
+        if self._products is not None:
+            self._products.begin(parameters.values(), keeps=not training)
 
         def one(own: Weights, state: Weights, keys: Tensor) -> tuple[Tensor, Weights]:
-            both = own | state
-            with OneRun(keys, moment.epoch, self.inputs, moment.first, self._foldings.get(training)):
-                out = functional_call(self.base, both, self._args, self._kwargs)
-            # A buffer that was not written in place but replaced is found in the same dictionary.
-            return out, {name: both[name] for name in state}
+            return self._one(own, state, keys, moment, training)
 
         if self.name == "loop":
             outs = []
@@ -329,6 +335,18 @@ class Modular(Way):
         if training:
             _keep(statistics, after, slice(None))
         return out
+
+    def _one(
+        self, own: Weights, state: Weights, keys: Tensor, moment: Moment, training: bool
+    ) -> tuple[Tensor, Weights]:
+        """One member's class scores, and its statistics afterwards."""
+        self.base.train(training)
+        both, folding = own | state, self._foldings.get(training)
+        with OneRun(keys, moment.epoch, self.inputs, moment.first, folding, self._products):
+            out = functional_call(self.base, both, self._args, self._kwargs)
+        out = out.picked() if type(out) is Messages else out
+        # A buffer that was not written in place but replaced is found in the same dictionary.
+        return out, {name: both[name] for name in state}
 
     @contextmanager
     def _seeded(self, moment: Moment, r: int) -> Iterator[None]:
