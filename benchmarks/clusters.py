@@ -73,7 +73,7 @@ def main() -> None:
         dataset = load_dataset(name, given.data)
         parted = arrange(dataset.graph, Batching.parse(given.batching).parts)
         batches = make_batches(Batching.parse(given.batching), parted, hops=1).per_epoch
-        pairs = list(zip(dataset.splits.paired(given.pairs), range(given.pairs), strict=True))
+        pairs = list(zip(dataset.splits.paired_names(given.pairs), range(given.pairs), strict=True))
         lams = [float(lam) for lam in given.lam.split(",")]
         plain = Trial(model=given.model, hidden=given.hidden, epochs=given.epochs)
         full = {

@@ -105,7 +105,7 @@ def main(
     done = pd.read_csv(out) if out is not None and out.exists() else pd.DataFrame(columns=["dataset", "split"])
     for name in datasets.split(","):
         data = load_dataset(name)
-        for split_name in data.splits.paired(first_split + splits)[first_split:]:
+        for split_name in data.splits.paired_names(first_split + splits)[first_split:]:
             if ((done["dataset"] == name) & (done["split"] == split_name)).any():
                 continue
             rows = pd.DataFrame(score_methods(data.graph, data.splits[split_name], budget))

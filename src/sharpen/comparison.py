@@ -18,7 +18,8 @@ from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.evaluation import compare_lams
 from sharpen.evaluation.comparison import Comparison
-from sharpen.graph import Graph
+from sharpen.files import Columns
+from sharpen.files.dataset import graph_from_paths
 from sharpen.report import headline, print_comparison
 from sharpen.training import train
 from sharpen.training.checkpoint import checkpoint_folder, read_decision, write_decision
@@ -145,7 +146,7 @@ class ComparisonResult:
 
 
 def compare(
-    data: str | Dataset | Graph = "digits",
+    data: Any = "digits",
     model: Any = "gcn",
     lam: float | str | Sequence[float] = 0.25,
     *,
@@ -155,6 +156,7 @@ def compare(
     precision: str = "float32",
     batching: str = "auto",
     folder: str | Path | None = None,
+    columns: Columns | None = None,
     keep: Path | None = None,
     progress: bool = True,
     tell: Callable[[str], None] = lambda text: None,
@@ -163,7 +165,8 @@ def compare(
     """Trains plain and sharpened runs on the same splits from the same first weights, and compares them pair by pair.
 
     Args:
-        data: The name of a dataset, a dataset, or a graph of your own.
+        data: The name of a dataset, or a dataset; a graph of your own: a :class:`sharpen.Graph`, a PyG ``Data``, the path of
+            a file that holds it, or those of its nodes and its edges, ``("nodes.csv", "edges.csv")``.
         model: As in :class:`sharpen.Trial`: a name, or a model of your own.
         lam: λ: a number, several, or ``auto``: the one of :data:`AUTO_LAMS` and 0 with the best mean validation score.
         splits: How many random splits; ``paper``: the paper's own; or splits of your own.
@@ -171,6 +174,7 @@ def compare(
         device, precision: As for :func:`sharpen.train`.
         batching: How a graph is cut that does not fit in memory (:mod:`sharpen.batching`).
         folder: Where benchmark files are; None: ``$SHARPEN_DATA`` or the cache.
+        columns: What the columns of your files mean, where that cannot be guessed (:class:`sharpen.files.Columns`).
         keep: A folder in which finished runs are kept until the comparison is whole: the same call goes on after them.
         progress: Whether to draw a progress bar on a terminal.
         tell: Is given a line of text before training starts.
@@ -190,7 +194,7 @@ def compare(
     lams = _checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled)
     if seeds is not None and seeds < 1:
         raise InputError(f"seeds is {seeds}; give a number of at least 1", field="seeds")
-    dataset, wanted = _dataset(data, splits, folder)
+    dataset, wanted = _dataset(data, splits, folder, columns, tell)
     pairs, notes = plan_pairs(dataset, wanted, seeds)
     notes += few_pairs(pairs)
     blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, resolve(plain, dataset))
@@ -289,10 +293,15 @@ def _trial(**fields: Any) -> Trial:
 
 
 def _dataset(
-    data: str | Dataset | Graph, splits: int | str | Mapping[str, Split] | Sequence[Split], folder: str | Path | None
+    data: Any,
+    splits: int | str | Mapping[str, Split] | Sequence[Split],
+    folder: str | Path | None,
+    columns: Columns | None,
+    tell: Callable[[str], None],
 ) -> tuple[Dataset, int | None]:
     """What to compare on, and how many splits to draw: None for those it comes with."""
     own = None if isinstance(splits, int | str) else splits
+    data = graph_from_paths(data, columns, tell)
     dataset = load_dataset(data, folder) if isinstance(data, str) else as_dataset(data, own)
     if own is not None and isinstance(data, str | Dataset):
         raise InputError("splits of your own go with a graph of your own; give dataset.graph with them")
@@ -342,7 +351,7 @@ def plan_pairs(dataset: Dataset, wanted: int | None, seeds: int | None) -> tuple
     >>> plan_pairs(load_dataset("digits"), 1, seeds=2)
     ([('balanced-5-500-1000-seed0', 0), ('balanced-5-500-1000-seed0', 1)], [])
     """
-    names = dataset.splits.paper if wanted is None else dataset.splits.paired(wanted)
+    names = dataset.splits.paper if wanted is None else dataset.splits.paired_names(wanted)
     if not names:
         raise InputError(f"{dataset.name} has no splits of the paper's; give a number of splits")
     notes = []

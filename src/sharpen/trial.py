@@ -61,7 +61,7 @@ class Trial:
         model: A name that :mod:`sharpen.models.registry` knows, such as ``gcn``; or a model of your own: ``my_net.py:MyNet``,
             ``package.module:MyNet``, or from Python a ``torch.nn.Module`` class, a function that makes a module, or a module.
         dataset: Name of the graph.
-        split: Name of the split; by default the first of the paper's.
+        split: The split, or its name; by default the first of the paper's.
         layers, hidden, dropout, norm, residual, input_linear: The architecture; norm is ``none``, ``layer`` or ``batch``.
         lr, weight_decay, epochs: The optimisation: Adam, full batch, a fixed number of epochs.
         lam: λ, the weight of the uncertainty of unlabeled predictions. 0 is plain training.
@@ -84,7 +84,7 @@ class Trial:
 
     model: str | Any = "gcn"
     dataset: str | None = None
-    split: str | None = None
+    split: str | Any = None
     layers: int | None = None
     hidden: int | None = None
     dropout: float | None = None
@@ -110,6 +110,7 @@ class Trial:
 
             object.__setattr__(self, "model", register(self.model))
         check_model(self.model)
+        object.__setattr__(self, "split", getattr(self.split, "name", self.split))
         object.__setattr__(self, "model_args", _canonical(self.model_args))
         if self.norm is not None:
             _one_of("norm", self.norm, NORMS)

@@ -93,7 +93,7 @@ def test_paper_split_of_planetoid_node_for_node(name, data_root):
     assert split.train.tolist() == sorted(torch.cat(train).tolist())
     assert split.val.tolist() == sorted(others[:500].tolist())
     assert split.test.tolist() == sorted(others[500:1500].tolist())
-    assert dataset.splits.paired(2) == ("balanced-20-500-1000-seed0", "balanced-20-500-1000-seed1")
+    assert dataset.splits.paired_names(2) == ("balanced-20-500-1000-seed0", "balanced-20-500-1000-seed1")
 
 
 @pytest.mark.filterwarnings("ignore:Please import `csr_matrix`")
@@ -160,7 +160,7 @@ def test_fixed_split_is_that_of_the_file(name, data_root):
         assert split.val.tolist() == sorted(archive["valid"].tolist())
         assert split.test.tolist() == sorted(archive["test"].tolist())
     assert len(split.train) + len(split.val) + len(split.test) == dataset.graph.num_nodes
-    assert dataset.splits.paired(1) == ("stratified-60-20-20-seed0",)
+    assert dataset.splits.paired_names(1) == ("stratified-60-20-20-seed0",)
     drawn = dataset.splits["stratified-60-20-20-seed0"]
     assert abs(len(drawn.train) / dataset.graph.num_nodes - 0.6) < 0.001
 

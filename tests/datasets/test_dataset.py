@@ -70,15 +70,15 @@ def test_paper_is_the_given_ones_by_default():
 
 def test_paired():
     given = [mine("given-0"), mine("given-1")]
-    assert Splits(given, y=Y).paired(1) == ("given-0",)
-    assert Splits(given, y=Y).paired(5) == ("given-0", "given-1")
-    assert Splits(given, y=Y, paired="ratio-50-30-20-seed{seed}").paired(2) == (
+    assert Splits(given, y=Y).paired_names(1) == ("given-0",)
+    assert Splits(given, y=Y).paired_names(5) == ("given-0", "given-1")
+    assert Splits(given, y=Y, paired="ratio-50-30-20-seed{seed}").paired_names(2) == (
         "ratio-50-30-20-seed0",
         "ratio-50-30-20-seed1",
     )
-    assert Splits(y=Y).paired(1) == ("stratified-60-20-20-seed0",)
+    assert Splits(y=Y).paired_names(1) == ("stratified-60-20-20-seed0",)
     with pytest.raises(InputError, match="n is 0"):
-        Splits(given).paired(0)
+        Splits(given).paired_names(0)
 
 
 def test_two_given_splits_of_one_name():

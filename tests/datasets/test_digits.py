@@ -53,7 +53,7 @@ def test_same_graph_everywhere():
 def test_splits_have_five_labels_per_class():
     dataset = load_dataset("digits")
     assert dataset.splits.paper == ("balanced-5-500-1000-seed0",)
-    assert dataset.splits.paired(3) == tuple(f"balanced-5-500-1000-seed{seed}" for seed in range(3))
+    assert dataset.splits.paired_names(3) == tuple(f"balanced-5-500-1000-seed{seed}" for seed in range(3))
     split = dataset.splits["balanced-5-500-1000-seed2"]
     assert torch.bincount(dataset.graph.y[split.train]).tolist() == [5] * 10
     assert (len(split.val), len(split.test)) == (500, 1000)

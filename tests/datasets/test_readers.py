@@ -150,7 +150,7 @@ def test_heterophilous_is_what_pyg_reads(name, tmp_path):
     assert torch.equal(dataset.graph.y, oracle.y)
     assert dataset.metric == "accuracy"
     assert dataset.splits.paper == tuple(f"given-{i}" for i in range(10))
-    assert dataset.splits.paired(30) == dataset.splits.paper
+    assert dataset.splits.paired_names(30) == dataset.splits.paper
     for i, split in enumerate(dataset.splits.values()):
         for mask, expected in zip(split.masks(6), (oracle.train_mask, oracle.val_mask, oracle.test_mask), strict=True):
             assert torch.equal(mask, expected[:, i])

@@ -54,7 +54,7 @@ def test_the_names_are_those_of_the_data(dataset, data_root):
     assert [split for split, _ in runs(dataset, "paper")][: len(splits.paper)] == list(splits.paper)[
         : len(runs(dataset, "paper"))
     ]
-    assert list(dict.fromkeys(split for split, _ in runs(dataset, "paired"))) == list(splits.paired(20))
+    assert list(dict.fromkeys(split for split, _ in runs(dataset, "paired"))) == list(splits.paired_names(20))
     for split, _ in runs(dataset, "paper") + runs(dataset, "paired"):
         assert splits[split].train.numel()
 

@@ -170,7 +170,7 @@ def test_what_all_variants_share_and_what_depends_on_the_cell(tmp_path):
         (
             "[digits]",
             "[people.csv]",
-            "line 2: there is no dataset 'people.csv', and files are not read here; label a graph of",
+            "line 2: there is no dataset 'people.csv'; a study names the files of a graph of your own",
         ),
         ("[digits]", "[amazon_ratings]", "did you mean 'amazon-ratings'?"),
         ("{lam: 0}", "{lamb: 0}", "line 5: there is no field 'lamb'; did you mean 'lam'?"),

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,21 @@ import typer
 from rich.console import Console
 
 from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
-from sharpen.cli.options import Batching, parse_model_args
+from sharpen.cli.fit_options import Ignore
+from sharpen.cli.options import (
+    Batching,
+    EdgesFile,
+    IdColumn,
+    LabelColumn,
+    SourceColumn,
+    TargetColumn,
+    WeightColumn,
+    parse_model_args,
+    split_names,
+)
 from sharpen.cli.outputs import output_folder, write_together
 from sharpen.cli.trial_options import trial_options
+from sharpen.datasets.catalog import looks_like_a_file
 from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, model_info
 
@@ -28,11 +41,18 @@ def compare(
     dataset: Annotated[
         str,
         typer.Argument(
-            help="One of `sharpen datasets`; a graph of your own goes to `sharpen fit`.",
+            help="One of `sharpen datasets`; or a graph of your own: a node table, or a file with nodes and edges.",
             autocompletion=offer(*DATASETS),
         ),
     ] = "digits",
+    edges: EdgesFile = None,
     *,
+    id_column: IdColumn = None,
+    label: LabelColumn = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    weight: WeightColumn = None,
+    ignore: Ignore = None,
     model: Annotated[
         str,
         typer.Option(
@@ -87,32 +107,33 @@ def compare(
     Finished runs are kept in the output folder until all are there: after an
     interruption the same command resumes.
 
+    On a graph of your own the labeled nodes are split at random, 60 % for training,
+    20 % for validation, 20 % for testing.
+
     A graph that does not fit in memory at once is trained in batches.
     `torchrun --nproc_per_node 4 -m sharpen compare ...` shares the batches among
     four processes.
     """
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
     from sharpen.comparison import compare as run_comparison
+    from sharpen.files import Columns
     from sharpen.training.checkpoint import forget_checkpoints
     from sharpen.training.ranks import joined
 
     default_lam, default_splits = ("0.5", "20") if dataset == "digits" else ("0.25", "10")
-    folder = out or Path("sharpen-out") / f"compare-{dataset}-{model_info(model).title.lower()}"
+    columns = Columns(id_column, label, source, target, weight, ignore=split_names(ignore) or ())
+    folder = out or Path("sharpen-out") / f"compare-{_title(dataset, edges)}-{model_info(model).title.lower()}"
     options = {name: value for name, value in settings.items() if value is not None}
     options |= {"seeds": seeds, "precision": precision, "batching": batching, "folder": data, "keep": folder}
-    options["model_args"] = parse_model_args(model_args)
+    options |= {"columns": columns, "model_args": parse_model_args(model_args)}
     values = parse_lams(default_lam if lam is None else lam)
     options["splits"] = parse_splits(default_splits if splits is None else splits)
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
-        options |= {
-            "device": device,
-            "progress": talks,
-            "tell": lambda text: typer.echo(text, err=True) if talks else None,
-        }
+        options |= {"device": device, "progress": talks, "tell": partial(_tell, talks)}
         try:
             with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
-                result = run_comparison(dataset, model, values, **options)
+                result = run_comparison((dataset, edges) if edges else dataset, model, values, **options)
         except InputError as error:
             raise error.as_option() from None
         except KeyboardInterrupt:
@@ -130,6 +151,17 @@ def compare(
         typer.echo(result.headline)
     else:
         _show(result, folder, page)
+
+
+def _tell(talks: bool, text: str) -> None:
+    if talks:
+        typer.echo(text, err=True)
+
+
+def _title(dataset: str, edges: Path | None) -> str:
+    from sharpen.files.dataset import dataset_name
+
+    return dataset if edges is None and not looks_like_a_file(dataset) else dataset_name(dataset)
 
 
 def _show(result: ComparisonResult, folder: Path, page: bool) -> None:

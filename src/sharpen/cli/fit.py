@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -57,12 +57,11 @@ from sharpen.cli.options import (
     check_abstain,
     split_names,
 )
-from sharpen.errors import InputError, Problems
+from sharpen.errors import InputError
 
 if TYPE_CHECKING:
     from sharpen.estimator import NodeClassifier
-    from sharpen.files import Columns, FeatureEncoder, GraphTables
-    from sharpen.graph import Graph
+    from sharpen.files.dataset import GraphInput
 
 
 def fit(
@@ -112,6 +111,7 @@ def fit(
     from sharpen.cli.outputs import output_folder
     from sharpen.estimator import NodeClassifier
     from sharpen.files import Columns
+    from sharpen.files.dataset import read_graph
     from sharpen.report.fit import print_fit
 
     def tell(text: str) -> None:
@@ -132,10 +132,13 @@ def fit(
     )
     _check_options(classifier)
     start = time.perf_counter()
-    of_nodes = (split_names(features), split_names(ignore) or ())
-    unknown = split_names(unknown_label)
-    columns = Columns(id_column, label, source, target, weight, *of_nodes, unknown_labels=unknown, strict=strict)
-    read = _read(nodes, edges, columns, tell)
+    of_nodes: dict[str, Any] = {
+        "features": split_names(features),
+        "ignore": split_names(ignore) or (),
+        "strict": strict,
+    }
+    columns = Columns(id_column, label, source, target, weight, unknown_labels=split_names(unknown_label), **of_nodes)
+    read = read_graph(nodes, edges, columns, tell)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
     before = (folder / "summary.json").exists()
     name = "predictions.parquet" if parquet else "predictions.csv"
@@ -165,38 +168,11 @@ def _check_where(on: str, device: str) -> None:
         resolve_device(device)
 
 
-class _Input(NamedTuple):
-    """What was read from files, and the graph that came of it."""
-
-    columns: Columns
-    tables: GraphTables
-    encoder: FeatureEncoder
-    classes: tuple[str, ...]
-    graph: Graph
-    notes: list[str]
-
-
-def _read(nodes: Path, edges: Path | None, columns: Columns, tell: Callable[[str], None]) -> _Input:
-    from sharpen.files import FeatureEncoder, check_labels, class_order, read_nodes_and_edges, to_graph
-
-    with Problems() as problems:
-        tables = read_nodes_and_edges(nodes, edges, columns, problems)
-        for line in tables.guesses:
-            tell(line)
-        encoder = FeatureEncoder.fit(tables, problems)
-        notes = [] if problems.found else check_labels(tables)
-    classes = class_order(tables.labels)
-    for line in encoder.describe():
-        tell(line)
-    graph = to_graph(tables, encoder.transform(tables), classes, unit=encoder.unit)
-    return _Input(columns, tables, encoder, classes, graph, notes)
-
-
 class _Fitted:
     """A fitted classifier with what it was fitted on and what it predicts there."""
 
     def __init__(
-        self, classifier: NodeClassifier, read: _Input, probabilities: Any, abstain: float | None, every_class: bool
+        self, classifier: NodeClassifier, read: GraphInput, probabilities: Any, abstain: float | None, every_class: bool
     ) -> None:
         from sharpen.fitting.predictions import prediction_frame
 

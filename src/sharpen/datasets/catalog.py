@@ -100,7 +100,9 @@ _ROWS = (
 )  # fmt: skip
 
 CATALOG = {info.name: info for info in _ROWS}
+"""All that can be loaded by name; graphs of the user's own are added by :func:`sharpen.datasets.registry.add_dataset`."""
 DATASETS = tuple(CATALOG)
+"""The names of those that come with this package."""
 
 
 def list_datasets() -> tuple[DatasetInfo, ...]:

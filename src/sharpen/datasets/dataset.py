@@ -82,12 +82,20 @@ class Splits(Mapping[str, Split]):
         """
         return self._paper
 
-    def paired(self, n: int) -> tuple[str, ...]:
-        """The names of n splits for a paired comparison; fewer if there are only fewer, and none can be drawn.
+    def paired(self, n: int) -> tuple[Split, ...]:
+        """n splits for a paired comparison; fewer if there are only fewer, and none can be drawn.
 
-        >>> Splits(y=[0, 1] * 5).paired(2)
+        >>> Splits(y=[0, 1] * 5).paired(2)[1]
+        Split('stratified-60-20-20-seed1', train=6, val=2, test=2)
+        """
+        return tuple(self[name] for name in self.paired_names(n))
+
+    def paired_names(self, n: int) -> tuple[str, ...]:
+        """Their names; nothing is drawn.
+
+        >>> Splits(y=[0, 1] * 5).paired_names(2)
         ('stratified-60-20-20-seed0', 'stratified-60-20-20-seed1')
-        >>> Splits([Split("mine", [0], [1], [2])]).paired(2)
+        >>> Splits([Split("mine", [0], [1], [2])]).paired_names(2)
         ('mine',)
         """
         if n < 1:

@@ -35,7 +35,7 @@ def load(name: str, root: Folder = None) -> Dataset:
     >>> digits = load("digits")
     >>> digits.graph
     Graph('digits', nodes=1797, edges=24678, features=64, classes=10)
-    >>> digits.splits[digits.splits.paired(1)[0]]
+    >>> digits.splits.paired(1)[0]
     Split('balanced-5-500-1000-seed0', train=50, val=500, test=1000)
     """
     from sklearn.datasets import load_digits  # not above: it takes as long to import as torch

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sharpen.datasets.catalog import list_datasets
+from sharpen.datasets.catalog import CATALOG
 from sharpen.models.registry import model_info
 from sharpen.paper import setting
 from sharpen.trial import Record, Trial
@@ -56,7 +56,7 @@ class Costs:
 
     def __init__(self, kind: str, device: str | None, precision: str, frame: pd.DataFrame | None = None) -> None:
         self.kind, self.device, self.precision = kind, device, precision
-        self._sizes = {info.name: (info.nodes, info.edges, info.features) for info in list_datasets()}
+        self._sizes = {info.name: (info.nodes, info.edges, info.features) for info in CATALOG.values()}
         self._seen: dict[_Shape, list[_Seen]] = {}
         self._rates: dict[_Shape, float] = {}
         # How much of the fixed cost there really is: no population was ever done sooner than this part of it.

@@ -12,11 +12,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from sharpen.datasets.catalog import DATASETS
 from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, check_model
 from sharpen.paper import published_tables
 from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
+from sharpen.studies.own_graphs import dataset_names, known_as
 from sharpen.studies.protocol import PROTOCOLS, one_of
 from sharpen.studies.spec import Contrast, Study, Variant
 from sharpen.studies.yaml_source import Source, Where, read, shown
@@ -124,7 +124,7 @@ def _study(name: str, source: Source) -> Study:
     if variants:
         one_of("variant", baseline, tuple(variants), where=source.place(("baseline",)))
     choose = _choices(source, variants)
-    datasets = source.words(("datasets",), content["datasets"], DATASETS, "dataset")
+    datasets = dataset_names(source, ("datasets",), content["datasets"])
     models = source.words(("models",), content["models"], None, "model")
     for index, model in enumerate(models):
         check_model(model, where=source.place(("models", index)))
@@ -283,7 +283,10 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
         source.keys(where, cell, ("dataset", "model", "reason"))
         if len(cell) < 3:
             raise source.fail(where, "a cell that is left out has a dataset, a model and a reason; give all three")
-        dataset = one_of("dataset", cell["dataset"], DATASETS, where=source.place(where))
+        try:
+            dataset = known_as(str(cell["dataset"]))
+        except InputError as error:
+            raise source.fail(where, str(error)) from None
         model = check_model(cell["model"], where=source.place(where))
         if dataset not in datasets or model not in models:
             raise source.fail(

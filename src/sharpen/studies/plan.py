@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from sharpen.datasets.catalog import DATASETS
 from sharpen.errors import InputError
 from sharpen.models.registry import check_model
+from sharpen.studies.own_graphs import known_as
 from sharpen.studies.protocol import PROTOCOLS, covers, one_of, runs
 from sharpen.studies.spec import Study, Variant
 from sharpen.trial import Trial
@@ -68,8 +68,7 @@ def plan(
     one_of("protocol", protocol, PROTOCOLS)
     if protocol not in study.protocols:
         raise InputError(f"study {study.name!r} is not run under {protocol!r}; choose {' or '.join(study.protocols)}")
-    for dataset in datasets or ():
-        one_of("dataset", dataset, DATASETS)
+    datasets = None if datasets is None else [known_as(dataset) for dataset in datasets]
     for model in models or ():
         check_model(model)
     if max_epochs is not None and max_epochs < 1:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sharpen.datasets.catalog import CATALOG, DATASETS, looks_like_a_file
+from sharpen.datasets.catalog import CATALOG, looks_like_a_file
 from sharpen.errors import InputError, did_you_mean
 
 PROTOCOLS = ("paper", "paired", "ablation")
@@ -42,7 +42,7 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     >>> runs("squirrel", "paired")[10:12]
     [('given-0', 10), ('given-1', 11)]
     """
-    splits = CATALOG[one_of("dataset", dataset, DATASETS)].splits
+    splits = CATALOG[one_of("dataset", dataset, tuple(CATALOG))].splits
     names, usual = splits.paper, splits.runs
     if one_of("protocol", protocol, PROTOCOLS) == "paired":
         usual = _PAIRS
@@ -73,7 +73,7 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
         return value
     if what == "dataset" and isinstance(value, str) and looks_like_a_file(value):
         raise InputError(
-            f"{where}there is no dataset {value!r}, and files are not read here; label a graph of your own with sharpen fit"
+            f"{where}there is no dataset {value!r}; a study names the files of a graph of your own as {{nodes: …, edges: …}}"
         )
     near = did_you_mean(value, allowed)
     raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from html import escape
 from types import TracebackType
 
 from rich.console import Console
@@ -12,8 +13,25 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from sharpen.training.members import Members
 
 
+class _NotebookBar:
+    """The same bar in a notebook, where a line of text is shown and then replaced."""
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._handle = display({"text/plain": "training", "text/html": ""}, raw=True, display_id=True)
+        self._start = time.monotonic()
+
+    def show(self, share: float, state: str) -> None:
+        seconds = time.monotonic() - self._start
+        left = seconds * (1 - share) / share if share else 0.0
+        text = f"training {100 * share:.0f} %, {seconds:.0f} s, left about {left:.0f} s{', ' * bool(state)}{state}"
+        bar = f'<progress max="1" value="{share:.3f}"></progress> {escape(text)}'
+        self._handle.update({"text/plain": text, "text/html": bar}, raw=True)
+
+
 class ProgressBar:
-    """A bar over all member-epochs of a call, drawn on standard error if that is a terminal.
+    """A bar over all member-epochs of a call, drawn on standard error if that is a terminal, or in a notebook.
 
     Args:
         member_epochs: How many epochs of single members there will be.
@@ -27,6 +45,7 @@ class ProgressBar:
     def __init__(self, member_epochs: int, show: bool | Callable[[int], None] = True) -> None:
         self._tell = show if callable(show) else None
         console = Console(stderr=True)
+        self._notebook = _NotebookBar() if show is True and console.is_jupyter else None
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -36,11 +55,11 @@ class ProgressBar:
             TimeRemainingColumn(),
             TextColumn("{task.fields[state]}"),
             console=console,
-            disable=not (show is True and console.is_terminal),
+            disable=not (show is True and console.is_terminal and self._notebook is None),
             transient=True,
         )
         self._task = self._bar.add_task("training", total=member_epochs, state="")
-        self._next_look = 0.0
+        self._total, self._done, self._next_look = max(1, member_epochs), 0, 0.0
 
     def __enter__(self) -> ProgressBar:
         self._bar.start()
@@ -55,14 +74,25 @@ class ProgressBar:
         """So many more epochs of single members are done."""
         if self._tell is not None:
             self._tell(member_epochs)
+        self._done += member_epochs
         self._bar.advance(self._task, member_epochs)
         # Looking at the population waits for the device, so it is done rarely, and only when somebody sees it.
-        if population is not None and not self._bar.disable and time.monotonic() > self._next_look:
-            self._next_look = time.monotonic() + 1
-            alive = int(population.alive.sum())
-            state = f"{alive} runs"
-            if alive < population.members:
-                state += f", {population.members - alive} diverged"
-            if alive:
-                state += f", best validation {100 * float(population.best_val[population.alive].max()):.1f}"
+        seen = not self._bar.disable or self._notebook is not None
+        if not seen or (time.monotonic() <= self._next_look and self._done < self._total):
+            return
+        self._next_look = time.monotonic() + 1
+        state = "" if population is None else _state(population)
+        if self._notebook is not None:
+            self._notebook.show(self._done / self._total, state)
+        elif population is not None:
             self._bar.update(self._task, state=state)
+
+
+def _state(population: Members) -> str:
+    alive = int(population.alive.sum())
+    state = f"{alive} runs"
+    if alive < population.members:
+        state += f", {population.members - alive} diverged"
+    if alive:
+        state += f", best validation {100 * float(population.best_val[population.alive].max()):.1f}"
+    return state

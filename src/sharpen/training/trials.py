@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
@@ -116,10 +117,10 @@ def train(
     return [record for record in records if record is not None]
 
 
-def as_dataset(
-    data: Dataset | Graph, splits: Mapping[str, Split] | Sequence[Split] | None, metric: str | None = None
-) -> Dataset:
-    """A graph of one's own, with its splits, as a dataset; a dataset as it is, but for the metric."""
+def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, metric: str | None = None) -> Dataset:
+    """A graph of one's own, also PyG's, with its splits, as a dataset; a dataset as it is, but for the metric."""
+    if not isinstance(data, Graph | Dataset) and hasattr(data, "edge_index") and hasattr(data, "x"):
+        data = Graph.from_pyg(data)
     if isinstance(data, Graph):
         return Dataset(data.name, data, metric or "accuracy", None if splits is None else Splits(splits, data.y))
     if not isinstance(data, Dataset):
@@ -160,7 +161,7 @@ def resolve(trial: Trial, dataset: Dataset, held_out: bool = True) -> Trial:
         raise InputError(
             f"a trial is for dataset {trial.dataset!r}, but the data is {dataset.name!r}; give them together"
         )
-    default = (*dataset.splits.paper, *dataset.splits.paired(1))[0]
+    default = (*dataset.splits.paper, *dataset.splits.paired_names(1))[0]
     resolved = trial.resolve(default, dataset.name)
     split, y = dataset.splits[str(resolved.split)], dataset.graph.y
     for part in ("train", "val", "test"):
