@@ -66,14 +66,14 @@ def test_a_data_folder_that_is_gone_does_not_keep_records_from_being_reported(st
     said = sharpen(
         "report", "universal", str(tmp_path / "mine.yaml"), "--store", str(store), "--out", str(tmp_path / "o")
     )
-    assert "mine-paired: tuned − baseline: of 1 cell," in said
+    assert "mine-paired: λ by validation against plain training: of 1 cell," in said
     assert "data not at hand" in (tmp_path / "o" / "universal-paper.md").read_text(encoding="utf-8")
 
 
 def test_a_study_of_ones_own_is_reported_under_the_protocol_that_has_records(store, tmp_path):
     out = tmp_path / "out"
     said = sharpen("report", str(tmp_path / "mine.yaml"), "--store", str(store), "--out", str(out), "--figures")
-    assert "mine-paired: tuned − baseline: of 1 cell," in said
+    assert "mine-paired: λ by validation against plain training: of 1 cell," in said
     names = {path.name for path in out.iterdir()}
     assert names == {"mine-paired.md", "mine-paired.csv", "mine-paired.tex", "figures", "page.html"}
     page = (out / "mine-paired.md").read_text(encoding="utf-8")

@@ -32,7 +32,7 @@ def page(report: object) -> str:
 
 def test_every_cell_of_the_main_table_has_a_number_or_a_reason(told):
     text = page(study_report(told("main")))
-    grid = text.split("ts-tuned against baseline")[1].split("scores of baseline")[0]
+    grid = text.split("**Main results: λ by validation against plain training")[1].split("scores of plain training")[0]
     rows = [line for line in grid.splitlines() if line.startswith("|")][2:]
     assert len(rows) == 13
     places = [place.strip() for row in rows for place in row.strip("|").split("|")[1:]]
@@ -65,7 +65,7 @@ def test_a_cell_with_part_of_its_runs_is_named_as_such(told):
     assert "Squirrel" in next(line for line in missing_lines(told("main")) if line.startswith("part of the runs"))
     report = study_report(told("main"))
     assert "205 of 410 runs not run yet" in page(report)
-    (said,) = [line for line in report.findings if line.startswith("baseline")]
+    (said,) = [line for line in report.findings if line.startswith("plain training")]
     counts = dict(re.findall(r"(\d+) cells \(([^)]+)\)", said.split("Not compared: ")[1]))
     assert {text: int(n) for n, text in counts.items()}["data not at hand"] == 12
 
@@ -111,8 +111,8 @@ def test_a_study_of_many_comparisons_tells_those_that_were_run():
     few = {"datasets": ["cora"], "models": ["gcn"]}
     found = outcome(study, "paper", records(study, "paper", keep=lambda t: t.lam in (0, 0.25), **few), **few)
     report = study_report(found)
-    assert [line[:20] for line in report.findings] == ["ts-0.25 − baseline: ", "59 other comparisons"]
-    assert ["ts-0.25" in table.title for table in report.tables[:-1]] == [True]
+    assert [line[:20] for line in report.findings] == ["λ = 0.25 against pla", "59 other comparisons"]
+    assert ["λ = 0.25" in table.title for table in report.tables[:-1]] == [True]
 
 
 def test_a_table_without_rows_is_left_out(told):
@@ -382,7 +382,7 @@ def test_no_study_is_a_page_without_tables(tmp_path: Path, compare: str):
     for side in cell.sides.values():  # the score of every variant is in the page, whatever is compared
         assert f"{number(side.mean)} ± {number(side.sd)}" in text
     for contrast in study.compare:
-        assert f"{contrast.variant} − plain" in text
+        assert f"{contrast.variant} against plain" in text or f"{contrast.variant} − plain" in text
         assert signed(cell.effect(contrast.name).difference.difference) in text
     assert report_csv(report).count("digits,gcn") == (len(study.compare) or 7)
     chapter = study_page([study_report(found)], found.costs, "")

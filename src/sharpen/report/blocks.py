@@ -15,6 +15,8 @@ from sharpen.report.tables import Table
 from sharpen.studies.spec import Contrast, Study
 
 FOUND, MISSING = "What it found", "What is missing"
+# How the names of tables begin that hold scores alone.
+SCORES = "scores of "
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from sharpen.analysis.dynamics import Dynamics, Traces, dynamics
 from sharpen.analysis.outcome import Outcome
 from sharpen.analysis.ranking import Ranking
 from sharpen.analysis.steps import offset_steps, retune_steps
-from sharpen.report.blocks import FOUND, MISSING, Block, Report, Sentences, Tables
+from sharpen.report.blocks import FOUND, MISSING, SCORES, Block, Report, Sentences, Tables
 from sharpen.report.lambda_charts import curve_charts, gain_charts, glass_charts, improvement_charts
 from sharpen.report.missing import missing_lams, missing_lines
-from sharpen.report.names import dataset_title, minus
+from sharpen.report.names import dataset_title
 from sharpen.report.shares import run_seconds
 from sharpen.report.special_tables import (
     dynamics_table,
@@ -33,6 +33,7 @@ from sharpen.report.study_text import (
     provenance_sentence,
 )
 from sharpen.report.tables import Table
+from sharpen.report.tally import contrast_words, side_words
 from sharpen.studies.spec import Contrast, Study
 
 # So many comparisons have a table in the paper's layout; of more, the first alone if it is of a choice, which the rest lead to.
@@ -51,7 +52,7 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
     >>> from sharpen.analysis.outcome import outcome
     >>> report = study_report(outcome(load_study("universal"), "paper", pd.DataFrame()))
     >>> report.name, report.findings[0]
-    ('universal-paper', 'ts-0.25 − baseline: no cell has all its pairs yet.')
+    ('universal-paper', 'λ = 0.25 against plain training: no cell has all its pairs yet.')
     """
     study = outcome.study
     curves = lambda_curves(outcome)
@@ -104,12 +105,14 @@ def _tables(outcome: Outcome, curves: Sequence[Curve], is_curve: bool) -> Tables
     study = outcome.study
     views: dict[str, Table] = {}
     known: list[bool] = []  # whether a table has numbers
-    contrasts = {} if is_curve else {minus(contrast.name): contrast for contrast in _shown_contrasts(outcome)}
+    contrasts = (
+        {} if is_curve else {contrast_words(outcome, contrast): contrast for contrast in _shown_contrasts(outcome)}
+    )
     for name, contrast in contrasts.items():
         views[name] = gain_grid(outcome, contrast)
         known.append(any(effect.difference is not None for _, effect in outcome.effects(contrast.name)))
     for name in _scored_names(outcome):
-        views[f"scores of {name}"] = score_grid(outcome, name)
+        views[f"{SCORES}{side_words(outcome, name)}"] = score_grid(outcome, name)
         known.append(any(cell.sides[name].n for cell in outcome.cells))
     if is_curve:
         views["Glass's Δ"] = lambda_table(curves, f"{study.title}: Glass's Δ by λ, {outcome.protocol} protocol")
@@ -118,9 +121,10 @@ def _tables(outcome: Outcome, curves: Sequence[Curve], is_curve: bool) -> Tables
     if study.compare and not is_curve:
         detailed = details(outcome, _leading_contrasts(study), only_pairs=True)
         views |= {"every number": detailed} if detailed.rows else {}
-    text = "The score, what it gains, and the 95 % interval, bold where it excludes zero."
-    if study.published is not None:
-        text = f"Ours above, the paper's below: t{text[1:]}"
+    text = (
+        "The score and what it gains, bold where the 95 % interval excludes zero. Point at a cell for the interval, the λ"
+        f"{' and what the paper has' if study.published is not None else ''}; click it for its runs."
+    )
     # What has numbers is seen first: the scores of a baseline, where the grid that is compared with it is not run yet.
     shown = known.index(True) if any(known) else 0
     if is_curve:

@@ -18,12 +18,12 @@ from sharpen.report.charts import MOST_POINTS, Chart, axis, forest, forest_row, 
 from sharpen.report.names import (
     cell_title,
     dataset_title,
-    minus,
     model_dash,
     model_title,
     plural,
 )
 from sharpen.report.study_tables import kept_setting
+from sharpen.report.tally import contrast_words
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
 
@@ -41,24 +41,24 @@ def difference_charts(outcome: Outcome, contrasts: Sequence[Contrast]) -> Charts
     ready = [c for c in contrasts if any(effect.difference is not None for _, effect in outcome.effects(c.name))]
     if not ready:
         return None
-    views = {minus(contrast.name): [_differences(outcome, contrast.name)] for contrast in ready}
+    views = {contrast_words(outcome, contrast): [_differences(outcome, contrast)] for contrast in ready}
     rows = next(iter(views.values()))[0]["rows"]
     groups = len({row["group"] for row in rows})
     return Charts(
         "All differences",
         views,
-        text=_differences_text(outcome, ready[0].name, several=len(ready) > 1),
+        text=_differences_text(outcome, ready[0], several=len(ready) > 1),
         layout=Layout(
             "differences",
             (7.2, 0.235 * (len(rows) + 0.5 * groups) + 0.6),
-            views=(minus(ready[0].name),),
+            views=(contrast_words(outcome, ready[0]),),
             legend=True,
         ),
     )
 
 
-def _differences(outcome: Outcome, contrast: str) -> Chart:
-    shown = [(cell, effect) for cell, effect in outcome.effects(contrast) if effect.difference is not None]
+def _differences(outcome: Outcome, contrast: Contrast) -> Chart:
+    shown = [(cell, effect) for cell, effect in outcome.effects(contrast.name) if effect.difference is not None]
     rows = [_difference(cell, effect, outcome) for cell, effect in shown]
     legend: list[Chart] = [
         {"name": "filled: the interval excludes zero", "color": "ink"},
@@ -68,7 +68,9 @@ def _differences(outcome: Outcome, contrast: str) -> Chart:
         legend.append({"name": "dotted: only part was run", "color": "ink", "open": True})
     if any(row["quoted"] is not None for row in rows):
         legend.append({"name": "what the paper says", "quoted": True})
-    return forest("", rows, f"test score: {minus(contrast)} (percentage points)", zero=True, legend=legend)
+    return forest(
+        "", rows, f"test score, {contrast_words(outcome, contrast)} (percentage points)", zero=True, legend=legend
+    )
 
 
 def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome) -> Chart:
@@ -99,8 +101,8 @@ def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome) -> Chart:
     )
 
 
-def _differences_text(outcome: Outcome, contrast: str, *, several: bool) -> str:
-    effects = [effect for _, effect in outcome.effects(contrast)]
+def _differences_text(outcome: Outcome, contrast: Contrast, *, several: bool) -> str:
+    effects = [effect for _, effect in outcome.effects(contrast.name)]
     shown = [effect for effect in effects if effect.difference is not None]
     whole = [effect.difference.n for effect in shown if effect.difference is not None and not effect.partial]
     text = (
@@ -112,7 +114,7 @@ def _differences_text(outcome: Outcome, contrast: str, *, several: bool) -> str:
         text += f" Dotted: {partly} {plural('cell', partly)} of which only part was run."
     if missing := len(effects) - len(shown):
         text += f" {missing} {'cell is' if missing == 1 else 'cells are'} not shown: the table says why."
-    return f"{text} Counts are those of {minus(contrast)}." if several else text
+    return f"{text} Counts are those of {contrast_words(outcome, contrast)}." if several else text
 
 
 def entropy_charts(cells: Sequence[Dynamics]) -> Charts:

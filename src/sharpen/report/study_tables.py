@@ -26,6 +26,7 @@ from sharpen.report.cells import (
 )
 from sharpen.report.names import dataset_title, minus, model_title, plural
 from sharpen.report.tables import Column, Place, Table
+from sharpen.report.tally import contrast_words, side_words
 from sharpen.studies.spec import Contrast, Study
 
 _READING = (
@@ -69,7 +70,12 @@ def score_grid(outcome: Outcome, name: str) -> Table:
         )
     if name in outcome.study.choose:
         notes.append(_CHOSEN)
-    return _grid(outcome, f"{outcome.study.title}: scores of {name}, {outcome.protocol} protocol", place, notes)
+    return _grid(
+        outcome,
+        f"{outcome.study.title}: scores of {side_words(outcome, name)}, {outcome.protocol} protocol",
+        place,
+        notes,
+    )
 
 
 def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
@@ -104,7 +110,7 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
     notes = [_READING]
     if contrast.variant in outcome.study.choose:
         notes.append(_CHOSEN)
-    title = f"{outcome.study.title}: {contrast.variant} against {contrast.against}, {outcome.protocol} protocol"
+    title = f"{outcome.study.title}: {contrast_words(outcome, contrast)}, {outcome.protocol} protocol"
     return _grid(outcome, title, place, notes)
 
 
@@ -141,7 +147,7 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
             "spreads and both numbers of runs; the paper's spread is that of both sides together, as if they were independent. "
             "Where it is wide nearly any difference is consistent, and it says little."
         )
-    what = minus(wanted[0].name) if len(wanted) == 1 else "every comparison"
+    what = contrast_words(outcome, wanted[0]) if len(wanted) == 1 else "every comparison"
     return Table(
         title=f"{outcome.study.title}: {what}, in detail, {outcome.protocol} protocol",
         columns=tuple(_DETAILS[name] for name in kept),

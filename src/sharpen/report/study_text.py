@@ -15,9 +15,10 @@ from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.provenance import Cost, Provenance
 from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
-from sharpen.report.names import cell_title, counted_model, minus, plural, with_every_lambda
-from sharpen.report.tally import tally
+from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
+from sharpen.report.tally import contrast_words, side_words, tally
 from sharpen.studies.cost import duration
+from sharpen.studies.spec import Contrast
 
 # How a record marks code that was not committed as it was.
 _CHANGED = "+changes"
@@ -30,15 +31,16 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
-    'ts-0.25 − baseline: no cell has all its pairs yet.'
+    'λ = 0.25 against plain training: no cell has all its pairs yet.'
     """
+    words = contrast_words(outcome, Contrast(*name.split(" - ")))
     everywhere = [effect for _, effect in outcome.effects(name)]
     others = _not_counted([effect for effect in everywhere if not effect.complete])
     counts = tally(everywhere)
     if counts is None:
-        return f"{minus(name)}: no cell has all its pairs yet.{others}"
+        return f"{words}: no cell has all its pairs yet.{others}"
     text = (
-        f"{minus(name)}: of {counts.cells} {plural('cell', counts.cells)}, {counts.gains} gain, {counts.losses} lose, "
+        f"{words}: of {counts.cells} {plural('cell', counts.cells)}, {counts.gains} gain, {counts.losses} lose, "
         f"{counts.unclear} show no clear difference (95 % t interval); corrected for multiple comparisons (Holm), "
         f"{counts.corrected_gains} gain and {counts.corrected_losses} lose. Median over cells {signed(counts.median)} points, mean "
         f"{signed(counts.mean)}."
@@ -176,13 +178,14 @@ def agreement_sentence(outcome: Outcome, name: str) -> str:
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> agreement_sentence(outcome(load_study("arxiv"), "paper", pd.DataFrame()), "baseline")
-    "baseline: no cell can be compared with the paper's score yet."
+    "plain training: no cell can be compared with the paper's score yet."
     """
     within, beyond, open_ = agreement(outcome, name)
+    words = side_words(outcome, name)
     if not within and not beyond:
-        return f"{name}: no cell can be compared with the paper's score yet."
+        return f"{words}: no cell can be compared with the paper's score yet."
     text = (
-        f"{name}: within two combined standard deviations of the paper's mean in {len(within)} of "
+        f"{words}: within two combined standard deviations of the paper's mean in {len(within)} of "
         f"{len(within) + len(beyond)} {plural('cell', len(within) + len(beyond))}"
     )
     far = []

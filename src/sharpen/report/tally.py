@@ -93,10 +93,18 @@ def contrast_words(outcome: Outcome, contrast: Contrast) -> str:
     >>> contrast_words(told, told.study.compare[0])
     'λ by validation against plain training'
     """
-    return f"{_side_words(outcome, contrast.variant)} against {_side_words(outcome, contrast.against)}"
+    return f"{side_words(outcome, contrast.variant)} against {side_words(outcome, contrast.against)}"
 
 
-def _side_words(outcome: Outcome, name: str) -> str:
+def side_words(outcome: Outcome, name: str) -> str:
+    """A variant or a choice for people: what it is where only λ makes the difference, else its name.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.analysis.outcome import outcome
+    >>> side_words(outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"]), "baseline")
+    'plain training'
+    """
     study = outcome.study
     names = study.choose.get(name, (name,))
     cells = [cell for cell in outcome.cells if all(cell.sides[own].trial is not None for own in names)]

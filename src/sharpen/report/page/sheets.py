@@ -7,22 +7,26 @@ from typing import Any
 
 from sharpen.analysis.curves import Curve
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
-from sharpen.report.cells import Chance, Gain, signed
+from sharpen.report.cells import Chance, Gain, Score, number, signed
 from sharpen.report.charts import Chart, dots, dots_row
 from sharpen.report.lambda_charts import curve_chart
-from sharpen.report.names import cell_title, minus, shortened
+from sharpen.report.names import cell_title, shortened
 from sharpen.report.page.sections import facts
 from sharpen.report.tables import Place, Table, latex_document, to_csv, to_latex, to_markdown
+from sharpen.report.tally import contrast_words
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
 
 
-def sheet(table: Table, details: list[list[dict[str, Any] | None]] | None = None) -> dict[str, Any]:
+def sheet(
+    table: Table, details: list[list[dict[str, Any] | None]] | None = None, *, one_line: bool = False
+) -> dict[str, Any]:
     """A table with its exports.
 
     Args:
         table: What to show.
         details: For each row and column what the place opens to, if anything.
+        one_line: Whether a place shows its score and gain only, and the rest where somebody points at it.
 
     >>> from sharpen.report.tables import Column
     >>> toy = Table("Toy", (Column("dataset", "dataset"), Column("gain", "gain")), (("Cora", Gain(1.0, (0.5, 1.5), 4)),))
@@ -34,7 +38,7 @@ def sheet(table: Table, details: list[list[dict[str, Any] | None]] | None = None
         "title": table.title,
         "wide": True,
         "columns": [{"title": column.title, "align": column.align, "group": column.group} for column in table.columns],
-        "rows": [[_place(place) for place in row] for row in table.rows],
+        "rows": [[(_one_line if one_line else _place)(place) for place in row] for row in table.rows],
         "rules": list(table.rules),
         "notes": list(table.notes),
         "details": details,
@@ -63,6 +67,25 @@ def _place(place: Place) -> list[dict[str, Any]]:
     return found
 
 
+def _one_line(place: Place) -> list[dict[str, Any]]:
+    """A place of several lines as one: the score and what it gains, or the first; all lines go with it.
+
+    >>> from sharpen.report.cells import Score
+    >>> _one_line((Score(85.6, 0.46), Gain(0.76, (-0.1, 1.62))))[0]["text"], _one_line("Cora")[0]["text"]
+    ('85.60', 'Cora')
+    """
+    lines = _place(place)
+    if len(lines) < 2 or not isinstance(place, tuple):
+        return lines
+    score = next((value for value in place if isinstance(value, Score)), None)
+    gain = next(((i, value) for i, value in enumerate(place) if isinstance(value, Gain)), None)
+    shown = lines[0] if score is None else {"text": number(score.mean)}
+    if gain is not None:
+        shown |= {"gain": signed(gain[1].difference), "sure": gain[1].sure}
+        shown |= {"tone": lines[gain[0]]["tone"]} if "tone" in lines[gain[0]] else {}
+    return [shown | {"more": [line["text"] for line in lines]}]
+
+
 def gain_sheet(
     table: Table, contrast: Contrast, outcome: Outcome, curves: Mapping[Cell, tuple[Curve, str]]
 ) -> dict[str, Any]:
@@ -89,7 +112,7 @@ def gain_sheet(
         dataset = str(row[0][0].fields()[""])  # type: ignore[index, union-attr]  # the first place names the dataset
         own = [cells.get(Cell(dataset, model)) for model in models]
         details.append([None, *(None if cell is None else _detail(cell, contrast, outcome, curves) for cell in own)])
-    return sheet(table, details)
+    return sheet(table, details, one_line=True)
 
 
 def _detail(
@@ -99,17 +122,17 @@ def _detail(
     found = curves.get(Cell(cell.dataset, cell.model))
     charts: list[dict[str, Any]] = []
     if effect.difference is not None:
-        charts.append(_pairs(cell, effect))
+        charts.append(_pairs(cell, effect, contrast_words(outcome, contrast)))
     if found is not None:
         source = "" if found[1] == outcome.study.name else f"From the study {found[1]}."
         charts.append(curve_chart(found[0], note=source))
     if not charts:
         return None
     charts.append(facts(_facts(cell, effect)))
-    return {"title": f"{cell_title(cell.dataset, cell.model)}: {minus(contrast.name)}", "charts": charts}
+    return {"title": f"{cell_title(cell.dataset, cell.model)}: {contrast_words(outcome, contrast)}", "charts": charts}
 
 
-def _pairs(cell: CellOutcome, effect: Effect) -> Chart:
+def _pairs(cell: CellOutcome, effect: Effect, words: str) -> Chart:
     side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
     others = {(run.split, run.seed): run for run in against.runs}
     pairs = [
@@ -120,7 +143,7 @@ def _pairs(cell: CellOutcome, effect: Effect) -> Chart:
     d = effect.difference
     assert d is not None
     row = dots_row(
-        minus(effect.contrast.name),
+        words,
         Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text,
         (after - before for _, before, after in pairs),
         [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],

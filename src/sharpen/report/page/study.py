@@ -7,7 +7,7 @@ from typing import Any
 
 from sharpen.analysis.curves import Curve
 from sharpen.analysis.provenance import Cost
-from sharpen.report.blocks import MISSING, Block, Report, Sentences, Tables
+from sharpen.report.blocks import MISSING, SCORES, Block, Report, Sentences, Tables
 from sharpen.report.cells import signed
 from sharpen.report.missing import missing_lams
 from sharpen.report.page.document import Page
@@ -181,7 +181,11 @@ def _section(block: Block, report: Report, curves: _Curves) -> dict[str, Any] | 
         return section(title, words(block.lines))
     if isinstance(block, Tables):
         views = {
-            name: [gain_sheet(table, contrast, report.outcome, curves) if contrast is not None else sheet(table)]
+            name: [
+                gain_sheet(table, contrast, report.outcome, curves)
+                if contrast is not None
+                else sheet(table, one_line=name.startswith(SCORES))
+            ]
             for name, table in block.views.items()
             for contrast in (block.contrasts.get(name),)
         }

@@ -28,7 +28,14 @@ function sheetView(host, spec) {
   }
 
   function lines(place) {
-    return place.map((line) => el("div", { class: [line.bold && "bold", line.muted && "muted", line.tone].filter(Boolean).join(" ") || null }, line.text));
+    return place.map((line) => {
+      if (!line.more) return el("div", { class: [line.bold && "bold", line.muted && "muted", line.tone].filter(Boolean).join(" ") || null }, line.text);
+      const gain = line.gain ? el("span", { class: ["gained", line.sure && "bold", line.tone].filter(Boolean).join(" ") }, line.gain) : null;
+      const own = el("div", { class: `one${line.muted ? " muted" : ""}` }, el("span", { class: gain ? "score" : null }, line.text), gain);
+      own.addEventListener("pointermove", (event) => showTip(line.more, event.clientX, event.clientY));
+      own.addEventListener("pointerleave", hideTip);
+      return own;
+    });
   }
 
   spec.rows.forEach((row, i) => {
