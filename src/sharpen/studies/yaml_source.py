@@ -19,7 +19,7 @@ from sharpen.studies.protocol import one_of
 Where = tuple[str | int, ...]
 
 _MOST_BYTES = 2**17
-_MOST_VALUES = 20_000
+_MOST_VALUES = 10_000
 _MOST_LEVELS = 20
 _MOST_DIGITS = 100
 _MOST_WORDS = 2_000
