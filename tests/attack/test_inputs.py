@@ -13,6 +13,7 @@ from sharpen.errors import InputError
 from sharpen.store import Store
 from sharpen.store.claims import claim, claims, this_host
 from sharpen.studies import load_study
+from sharpen.trial import Trial
 from tests.attack.flips import small_records
 from tests.cli.test_fit import write_club
 
@@ -174,6 +175,33 @@ def ended(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> int:
     with pytest.raises(SystemExit) as caught:
         main()
     return int(caught.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a=" + "[" * 900,
+        '{"a": ' + "[" * 900,
+        "a=!!timestamp x",
+        "a=1" + ":1" * 400,
+        "a=&a [*a]",
+        "=",
+        "a=" + "9" * 2000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_arguments_of_a_model_that_cannot_be_are_one_sentence(monkeypatch, capsys, text):
+    assert ended(monkeypatch, ["sharpen", "compare", "digits", "--model", "appnp", "--model-args", text]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sharpen: ")
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize("value", [[10**5000], {"b": {1, 2}}, float("nan"), "[" * 9000], ids=range(4))
+def test_arguments_of_a_model_that_no_text_can_hold_are_refused(value):
+    with pytest.raises(InputError) as caught:
+        Trial(model="appnp", model_args={"a": value} if not isinstance(value, str) else value)
+    assert len(str(caught.value)) < 400
 
 
 def test_lone_surrogates_in_ids_are_refused_by_line(tmp_path: Path) -> None:

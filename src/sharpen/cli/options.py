@@ -11,7 +11,7 @@ import yaml
 from sharpen.cli.completion import DEVICES, offer
 from sharpen.errors import InputError
 
-_MOST_MODEL_ARGS = 10_000
+_MOST_MODEL_ARGS = 1_000
 
 of_columns = partial(
     typer.Option, rich_help_panel="Columns (guessed from their values and names; the guess is printed)"
@@ -99,4 +99,6 @@ def parse_model_args(text: str | None) -> dict[str, Any] | None:
         pairs = (part.split("=", 1) for part in text.split(","))
         return {name.strip(): yaml.safe_load(value) for name, value in pairs}
     except Exception:  # what a value that is none makes of YAML's constructors is not documented
-        raise InputError(f"--model-args is {text!r}; give names with values, as hops=5,alpha=0.2, or JSON") from None
+        raise InputError(
+            f"--model-args is {text[:80]!r}; give names with values, as hops=5,alpha=0.2, or JSON"
+        ) from None
