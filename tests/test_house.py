@@ -3,7 +3,7 @@
 from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached.
-MOST_LINES, MOST_CODE = 37_300, 23_600
+MOST_LINES, MOST_CODE = 41_000, 26_500
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # What is longer still, and may only become shorter: a command's function is mostly its options.
 LONG_MODULES = {"objective.py": 568, "report/page/fit.py": 403}
@@ -15,6 +15,8 @@ OPEN = ("bench/", "comparison.py", "estimator.py", "files/", "fitting/", "kernel
 ORDER = (
     ("errors", "revision"),
     ("entropy", "batching", "checks", "machine"),
+    ("limits",),
+    ("npz",),
     ("objective", "graph"),
     ("splits", "datasets", "kernels", "evaluation"),
     ("models",),

@@ -101,3 +101,13 @@ def printable(text: str) -> str:
     'a [1mb'
     """
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an error, short and printable: bytes of a damaged file may end up in it.
+
+    >>> reason(OSError("no\\x1b[1m\\nmore"))
+    'no [1m'
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return printable(lines[0][:160])

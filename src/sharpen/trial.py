@@ -204,12 +204,22 @@ def _canonical(given: object) -> str | None:
         if not names:
             return None
         if not isinstance(names, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise InputError(f"model_args is {given!r}; give arguments by name, such as {{'hops': 5}}")
+            raise InputError(f"model_args is {_brief(given)}; give arguments by name, such as {{'hops': 5}}")
         return json.dumps(dict(names), sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError):
+    except InputError:
+        raise
+    except (TypeError, ValueError, RecursionError):
         raise InputError(
-            f"model_args is {given!r}; give numbers, words, or lists of them by name, such as {{'hops': 5}}"
+            f"model_args is {_brief(given)}; give numbers, words, or lists of them by name, such as {{'hops': 5}}"
         ) from None
+
+
+def _brief(value: object) -> str:
+    """A value in a message, but not at length."""
+    try:
+        return repr(value)[:200]
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        return "without end"
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:

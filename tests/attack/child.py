@@ -20,11 +20,19 @@ import torch_geometric.data  # noqa: F401  # so that its import is no part of wh
 from sharpen.errors import InputError
 from sharpen.files import FeatureEncoder, check_labels, read_nodes_and_edges
 from sharpen.fitting.saved import load_fitted
+from sharpen.splits import load_split
+from sharpen.studies import load_study
 
 
 def read(path: Path) -> str:
     """What reading the file ends in: ``read``, or the sentence of its refusal."""
     try:
+        if path.stem == "split":
+            load_split(path)
+            return "read"
+        if path.suffix == ".yaml":
+            load_study(path)
+            return "read"
         if path.suffix == ".safetensors":
             load_fitted(path)
             return "read"

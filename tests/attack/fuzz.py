@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from tests.files.test_fuzz import VALID
 
@@ -50,6 +53,20 @@ WORDS = (
     b"\xff" * 8,
     b"\x7f\xff\xff\xff",
 )
+STUDY = b"""\
+title: Mine
+datasets: [digits]
+models: [gcn]
+runs: 4
+trial: {hidden: 4, layers: 1, epochs: 2, dropout: 0.2}
+variants:
+  baseline: {lam: 0}
+  ts-{lam}: {lam: {from: 0.1, to: 0.5, step: 0.1}}
+baseline: baseline
+choose:
+  best: [ts-*]
+compare: [best - baseline]
+"""
 EDGE_FILES = {
     "edges.csv": b"source,target,weight\na,b,1\nb,c,2.5\n",
     "edges.jsonl": b'{"source": "a", "target": "b", "weight": 1}\n{"source": "b", "target": "c", "weight": 2.5}\n',
@@ -70,6 +87,43 @@ def cases(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
     for number in range(count):
         name = names[number % len(names)]
         yield name, _repacked(name, _damaged(_inside(name, files[name]), random), random)
+
+
+def further_cases(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
+    """So many of other kinds: splits, studies, other packings; and archives of which a field of a header is changed."""
+    random = np.random.default_rng(seed)
+    splits = io.BytesIO()
+    np.savez_compressed(splits, train=np.arange(3), val=np.array([3]), test=np.array([4, 5]))
+    packed = {".bz2": bz2.compress, ".xz": lzma.compress, ".zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+    archives = {
+        "split.npz": splits.getvalue(),
+        **{name: VALID[name] for name in ("nodes.zip", "graph.npz", "graph.pt")},
+    }
+    files = (
+        {f"nodes.csv{ending}": pack(VALID["nodes.csv"]) for ending, pack in packed.items()}
+        | {"split.json": b'{"name": "mine", "train": [0, 1], "val": [2], "test": [3]}', "study.yaml": STUDY}
+        | archives
+    )
+    names = [*files, *archives, *archives]
+    for number in range(count):
+        name = names[number % len(names)]
+        if number % len(names) >= len(files):
+            yield name, _odd_archive(files[name], random)
+        else:
+            yield name, _damaged(files[name], random)
+
+
+def _odd_archive(data: bytes, random: np.random.Generator) -> bytes:
+    """A zip archive that says something else of a member, or of itself: version, flags, method, sizes, names, places."""
+    changed = bytearray(data)
+    heads = [at for at in range(len(data) - 4) if data[at : at + 4] in (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06")]
+    for _ in range(int(random.integers(1, 3))):
+        at = int(random.choice(heads)) + int(random.integers(4, 50))
+        width = int(random.choice([1, 1, 2, 4]))
+        if at + width <= len(changed):
+            value = int(random.choice([0, 1, 2, 8, 9, 12, 14, 32, 99, 127, 128, 255]))
+            changed[at : at + width] = bytes([value] * width)
+    return bytes(changed)
 
 
 def _inside(name: str, data: bytes) -> bytes:

@@ -13,6 +13,7 @@ from sharpen.errors import InputError
 from sharpen.store import Store
 from sharpen.store.claims import claim, claims, this_host
 from sharpen.studies import load_study
+from sharpen.trial import Trial
 from tests.attack.flips import small_records
 from tests.cli.test_fit import write_club
 
@@ -32,12 +33,18 @@ ALIASES = "\n".join(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (STUDY + f"runs: {'9' * 5000}", "cannot be read"),
-        (STUDY + f"runs: 0x{'f' * 5000}", "a number of thousands of digits"),
+        (STUDY + f"runs: {'9' * 5000}", "a number has 5,000 digits"),
+        (STUDY + f"runs: 0x{'f' * 5000}", "a number has 5,002 digits"),
+        (STUDY + f"runs: 1{':1' * 50_000}", "a number has 100,001 digits"),
         (STUDY + "runs: 1000000000", "from 1 to 10,000"),
-        (STUDY + "runs: " + "[" * 5000 + "]" * 5000, "nested too deep"),
+        (STUDY + "runs: " + "[" * 5000 + "]" * 5000, "nested more than 20 deep"),
         (STUDY + "about: 2001-99-99", "cannot be read"),
-        (STUDY + ALIASES, "more than 100,000 values"),
+        (STUDY + ALIASES, "more than 10,000 values"),
+        (STUDY + ALIASES + "\n? *a11\n: 1", "more than 10,000 values"),
+        (STUDY + "? [a, b]\n: 1", "where a name belongs"),
+        (STUDY + "skip: [" + "1, " * 30_000 + "]", "more than 10,000 values"),
+        (STUDY + "about: !!timestamp x", "cannot be read"),
+        (STUDY + 'about: "\\ud800"', "half a character"),
         (STUDY.replace("{lam: 0}", "{lam: {from: 0, to: 1, step: 1.0e-9}}"), "do not lead from"),
         (STUDY.replace("baseline: {lam: 0}", "x-{lam}: {lam: {from: 0, to: 1e308, step: 1e-308}}", 1), "give a number"),
         (
@@ -49,10 +56,14 @@ ALIASES = "\n".join(
             ),
             "more than 2,000 variants",
         ),
-        (STUDY.replace("{lam: 0}", "{lam: [" + ", ".join(["{from: 0, to: 2000, step: 1}"] * 3000) + "]}"), "more than 2,000"),
+        (STUDY.replace("{lam: 0}", "{lam: [" + ", ".join(["{from: 0, to: 2000, step: 1}"] * 1200) + "]}"), "more than 2,000"),
         (STUDY + "about: " + "x" * 2**21, "a study has at most"),
         (STUDY + "choose: {best: [" + ", ".join(f"v{i}" for i in range(5000)) + "]}", "give at most 2,000"),
         (STUDY.replace("{lam: 0}", "{lam: 0, hidden: 1000000}"), "at most 65536"),
+        (
+            STUDY.replace("{lam: 0}", "{lam: 0}\n  x-{lam}: {lam: {from: 1, to: 1000, step: 1}}", 1) + "runs: 10000",
+            "10,010,000 trials; give at most 200,000",
+        ),
     ],
     ids=lambda value: None if "\n" in value else value,
 )  # fmt: skip
@@ -164,6 +175,33 @@ def ended(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> int:
     with pytest.raises(SystemExit) as caught:
         main()
     return int(caught.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a=" + "[" * 900,
+        '{"a": ' + "[" * 900,
+        "a=!!timestamp x",
+        "a=1" + ":1" * 400,
+        "a=&a [*a]",
+        "=",
+        "a=" + "9" * 2000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_arguments_of_a_model_that_cannot_be_are_one_sentence(monkeypatch, capsys, text):
+    assert ended(monkeypatch, ["sharpen", "compare", "digits", "--model", "appnp", "--model-args", text]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sharpen: ")
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize("value", [[10**5000], {"b": {1, 2}}, float("nan"), "[" * 9000], ids=range(4))
+def test_arguments_of_a_model_that_no_text_can_hold_are_refused(value):
+    with pytest.raises(InputError) as caught:
+        Trial(model="appnp", model_args={"a": value} if not isinstance(value, str) else value)
+    assert len(str(caught.value)) < 400
 
 
 def test_lone_surrogates_in_ids_are_refused_by_line(tmp_path: Path) -> None:

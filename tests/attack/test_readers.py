@@ -35,6 +35,11 @@ def test_damaged_files_are_read_or_refused_by_name(tmp_path):
     assert 0 < outcomes.count("read") < CASES / 2
 
 
+def test_damaged_splits_studies_and_archives_are_read_or_refused_by_name(tmp_path):
+    outcomes = [attempt(tmp_path, name, data) for name, data in fuzz.further_cases(seed=1, count=CASES)]
+    assert 0 < outcomes.count("read") < CASES / 2
+
+
 def test_a_footer_on_which_arrow_ends_the_process_is_refused_by_name(tmp_path):
     """Its sizes of levels do not fit its schema: Arrow's view of such a column is an exception that nobody can catch."""
     number, (name, data) = next((n, case) for n, case in enumerate(fuzz.cases(seed=5, count=2000)) if n == 1043)

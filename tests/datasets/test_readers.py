@@ -43,7 +43,7 @@ def test_read_arrays_reads_only_what_is_asked(tmp_path):
     path, trace = tmp_path / "a.npz", tmp_path / "trace"
     np.savez(path, edges=np.array([[0, 1]]), beside=np.array([Bomb(trace)], dtype=object))
     assert list(read_arrays(path, ["edges"])) == ["edges"]
-    with pytest.raises(InputError, match=r"a\.npz cannot be read .*remove it"):
+    with pytest.raises(InputError, match=r"a\.npz: array 'beside' holds pickled"):
         read_arrays(path, ["beside"])
     assert not trace.exists()
 
@@ -53,7 +53,7 @@ def test_read_arrays_of_a_damaged_file(tmp_path, damage):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, edges=np.arange(1000))
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=r"a\.npz cannot be read"):
+    with pytest.raises(InputError, match=r"a\.npz is not a whole .*remove it"):
         read_arrays(path, ["edges"])
 
 
@@ -63,7 +63,7 @@ def test_read_arrays_notices_a_flipped_byte(tmp_path):
     content = bytearray(path.read_bytes())
     content[4000] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=r"a\.npz cannot be read"):
+    with pytest.raises(InputError, match=r"a\.npz is not a whole .*remove it"):
         read_arrays(path, ["edges"])
 
 

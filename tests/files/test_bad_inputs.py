@@ -21,8 +21,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from sharpen import limits
 from sharpen.errors import InputError
-from sharpen.files import Columns, FeatureEncoder, check_labels, limits, read_nodes_and_edges, write_predictions
+from sharpen.files import Columns, FeatureEncoder, check_labels, read_nodes_and_edges, write_predictions
 
 NODES = "id,age,label\na,31,cat\nb,4,dog\nc,5,cat\nd,6,dog\n"
 EDGES = "source,target\na,b\nb,c\n"
@@ -249,7 +250,7 @@ def prepare(bad: Bad) -> None:
 @pytest.mark.parametrize("bad", CASES, ids=[case.name for case in CASES])
 def test_each_mistake_gets_one_sentence(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # so that messages hold the short names, and a sprung trap is seen
-    monkeypatch.setattr(limits, "FREE_BYTES", 300_000)
+    monkeypatch.setattr(limits, "_FREE_BYTES", 300_000)
     monkeypatch.setattr(limits, "FREE_CELLS", 300_000)
     for name, data in {"nodes.csv": NODES, "edges.csv": EDGES, **bad.files}.items():
         Path(name).write_bytes(data.encode() if isinstance(data, str) else data)

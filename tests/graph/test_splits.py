@@ -346,10 +346,34 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 
     np.savez(tmp_path / "objects.npz", train=np.array([Trap()], dtype=object), val=[1], test=[2])
     (tmp_path / "bare.npz").write_bytes(pickle.dumps(Trap()))
-    for name in ("objects.npz", "bare.npz"):
-        with pytest.raises(InputError, match=f"{name}: cannot be read"):
+    for name, says in (("objects.npz", "holds pickled Python objects"), ("bare.npz", "is not a whole .npz file")):
+        with pytest.raises(InputError, match=f"{name}.*{says}"):
             load_split(tmp_path / name)
     assert not (tmp_path / "sprung").exists()
+
+
+# Where the first member of a zip archive says so in the archive's directory, and what.
+@pytest.mark.parametrize(
+    ("at", "byte"), [(6, 0xFF), (8, 0x01), (8, 0x20), (10, 99)], ids=["version", "locked", "patch", "way"]
+)
+def test_an_archive_that_cannot_be_unpacked_is_named(tmp_path: Path, at: int, byte: int) -> None:
+    path = tmp_path / "odd.npz"
+    save_split(Split("mine", [0], [1], [2]), path)
+    content = bytearray(path.read_bytes())
+    for start in (content.index(b"PK\x03\x04") - 2, content.index(b"PK\x01\x02")):
+        content[start + at] = byte
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"odd\.npz is not a whole \.npz file"):
+        load_split(path)
+
+
+def test_an_array_that_says_it_is_larger_than_any_memory_is_refused(tmp_path: Path) -> None:
+    from tests.attack.harmful import FAR, npy, npz
+
+    path = tmp_path / "far.npz"
+    path.write_bytes(npz(train=npy((FAR,), "<i8"), val=npy((0,), "<i8"), test=npy((0,), "<i8")))
+    with pytest.raises(InputError, match=r"far\.npz: array 'train' is cut short"):
+        load_split(path)
 
 
 def test_mistakes_in_files_are_named_with_the_file(tmp_path: Path) -> None:
@@ -375,10 +399,12 @@ def test_mistakes_in_files_are_named_with_the_file(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{"train": [0')
     refuses("broken.json", "cannot be read")
     (tmp_path / "plain.npz").write_bytes(b"not a zip")
-    refuses("plain.npz", "cannot be read")
+    refuses("plain.npz", "is not a whole .npz file")
     save_split(Split("mine", [0], [1], [2]), tmp_path / "cut.npz")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "cut.npz").read_bytes()[:100])
-    refuses("cut.npz", "cannot be read")
+    refuses("cut.npz", "is not a whole .npz file")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    refuses("deep.json", "cannot be read")
     (tmp_path / "folder.npz").mkdir()
     refuses("folder.npz", "cannot be read")
     with pytest.raises(InputError, match=r"'\.csv' is no format for splits; end the name in"):

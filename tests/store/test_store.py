@@ -608,9 +608,56 @@ def test_a_folder_that_nobody_wrote_to_is_not_listed_again(tmp_path, monkeypatch
     kept.add(records(2, first=10), keep_traces=True)  # its own writes are known to it
     assert len(kept.ids()) == len(kept.traced_ids()) == 4
     assert listed == []
-    assert len(other.ids()) == 4  # those of others are found by the count, and the folder is listed once
-    assert len(other.ids()) == 4
-    assert listed == [tmp_path / "records"]
+    assert len(other.ids()) == len(other.traced_ids()) == 4  # those of others are announced by their names
+    listed.remove(tmp_path / "traces")  # which this one had not looked at
+    other.add(records(2, first=20), keep_traces=True)
+    assert len(kept.ids()) == len(kept.traced_ids()) == 6
+    assert listed == []
+
+
+def test_a_file_that_is_not_trusted_is_looked_at_again_without_listing_all(tmp_path, monkeypatch):
+    kept, listed = Store(tmp_path), []
+    kept.add(records(2))
+    (tmp_path / "records" / "strange.parquet").write_bytes(b"...")
+    assert len(kept.problems()) == 1
+    real = os.listdir
+    monkeypatch.setattr(part.os, "listdir", lambda folder: listed.append(folder) or real(folder))
+    assert len(kept.ids()) == 2
+    kept.add(records(2, first=10))
+    assert len(kept.ids()) == 4
+    assert listed == []
+
+
+def test_a_file_is_found_that_was_announced_before_a_look_and_made_visible_after_it(tmp_path, monkeypatch):
+    """All within one tick of the clock that the folder's time comes from."""
+    kept, other, seen = Store(tmp_path), Store(tmp_path), []
+    kept.add(records(2))
+    real = part.make_visible
+
+    def slowly(temporary, target):
+        seen.append((len(other.ids()), len(late.ids())))
+        stamp = os.stat(target.parent).st_mtime_ns
+        real(temporary, target)
+        os.utime(target.parent, ns=(stamp, stamp))
+
+    monkeypatch.setattr(part, "make_visible", slowly)
+    assert len(other.ids()) == 2
+    late = Store(tmp_path)  # whose first look is a list
+    kept.add(records(2, first=10))
+    assert seen == [(2, 2)]
+    assert len(other.ids()) == len(late.ids()) == 4
+
+
+def test_a_count_of_an_earlier_version_is_understood(tmp_path):
+    kept, other = Store(tmp_path), Store(tmp_path)
+    kept.add(records(2))
+    assert len(other.ids()) == 2
+    with open(tmp_path / "claims" / ".records-writes", "ab") as file:
+        file.write(b".")
+    kept.add(records(2, first=10))
+    with open(tmp_path / "claims" / ".records-writes", "ab") as file:
+        file.write(b"..")
+    assert len(other.ids()) == len(Store(tmp_path).ids()) == 4
 
 
 def test_many_files_are_kept_together_and_can_go_one_by_one(tmp_path, monkeypatch):

@@ -33,14 +33,15 @@ def test_threads_are_the_cores_that_nobody_else_uses(monkeypatch, idle, sharers,
 
 def test_a_variable_overrides_what_is_found(monkeypatch):
     monkeypatch.setenv("SHARPEN_THREADS", "5")
-    assert thread_count(WORTHWHILE) == 5
-    assert thread_count(10) == 1
-    monkeypatch.setenv("SHARPEN_THREADS", "many")
-    with pytest.raises(InputError, match="SHARPEN_THREADS is 'many'"):
-        thread_count(WORTHWHILE)
+    assert thread_count(WORTHWHILE) == thread_count(10) == 5
+    for given in ("many", "-1", "100000", "9" * 30):
+        monkeypatch.setenv("SHARPEN_THREADS", given)
+        with pytest.raises(InputError, match="SHARPEN_THREADS is"):
+            thread_count(10)
     monkeypatch.delenv("SHARPEN_THREADS")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert thread_count(WORTHWHILE) == torch.get_num_threads()
+    assert thread_count(10) == 1
 
 
 def test_inside_a_block_its_threads_stay_and_afterwards_those_of_before(monkeypatch):

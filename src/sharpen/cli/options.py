@@ -11,6 +11,8 @@ import yaml
 from sharpen.cli.completion import DEVICES, offer
 from sharpen.errors import InputError
 
+_MOST_MODEL_ARGS = 1_000
+
 of_columns = partial(
     typer.Option, rich_help_panel="Columns (guessed from their values and names; the guess is printed)"
 )
@@ -89,10 +91,14 @@ def parse_model_args(text: str | None) -> dict[str, Any] | None:
     """
     if text is None:
         return None
+    if len(text) > _MOST_MODEL_ARGS:
+        raise InputError(f"--model-args has {len(text):,} characters; give at most {_MOST_MODEL_ARGS:,}")
     try:
         if text.lstrip().startswith("{"):
             return dict(json.loads(text))
         pairs = (part.split("=", 1) for part in text.split(","))
         return {name.strip(): yaml.safe_load(value) for name, value in pairs}
-    except (ValueError, yaml.YAMLError):
-        raise InputError(f"--model-args is {text!r}; give names with values, as hops=5,alpha=0.2, or JSON") from None
+    except Exception:  # what a value that is none makes of YAML's constructors is not documented
+        raise InputError(
+            f"--model-args is {text[:80]!r}; give names with values, as hops=5,alpha=0.2, or JSON"
+        ) from None

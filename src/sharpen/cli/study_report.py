@@ -69,12 +69,12 @@ def report(
     from sharpen.store import Store
 
     kept = Store(store)
+    for problem in kept.problems():
+        typer.echo(problem.line, err=True)
     if not kept.ids():
         raise InputError(
             f"there are no records in {store}; make some with sharpen study run, or name another store with --store"
         )
-    for problem in kept.problems():
-        typer.echo(problem.line, err=True)
     reader = Reader(kept, unavailable(studies, data), max_epochs)
     make_folder(out, ["page.html"] if page else [])
     reports = []

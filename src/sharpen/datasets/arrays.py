@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
+from sharpen.npz import read_npz
 
 
 def read_arrays(path: Path, keys: Iterable[str]) -> dict[str, np.ndarray]:
@@ -26,25 +25,19 @@ def read_arrays(path: Path, keys: Iterable[str]) -> dict[str, np.ndarray]:
     >>> np.savez(path, edges=np.array([[0, 1]]))
     >>> read_arrays(path, ["edges"])
     {'edges': array([[0, 1]])}
-    >>> read_arrays(path, ["labels"])
+    >>> read_arrays(path, ["edges", "labels"])
     Traceback (most recent call last):
     sharpen.errors.InputError: ...graph.npz has no array 'labels' (it has edges); put the published file in its place,
     or remove it to have it downloaded
     """
     way_out = "put the published file in its place, or remove it to have it downloaded"
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {}
-            for key in keys:
-                if key not in archive.files:
-                    found = ", ".join(archive.files) or "nothing"
-                    raise InputError(f"{path} has no array {key!r} (it has {found}); {way_out}")
-                arrays[key] = archive[key]
-            return arrays
-    except InputError:
-        raise
-    except (OSError, EOFError, AttributeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path} cannot be read ({error}); {way_out}") from error
+    wanted = list(keys)
+    found = read_npz(str(path), path, wanted, way_out)
+    for key in wanted:
+        if key not in found:
+            there = ", ".join(found) or "none of those needed"
+            raise InputError(f"{path} has no array {key!r} (it has {there}); {way_out}")
+    return {key: found[key] for key in wanted}
 
 
 def both_directions(edge_index: Tensor) -> Tensor:

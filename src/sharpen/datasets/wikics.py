@@ -55,7 +55,7 @@ def load(name: str, root: Folder = None) -> Dataset:
         train, val, stopping = (
             np.array(content[key], dtype=bool) for key in ("train_masks", "val_masks", "stopping_masks")
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is not the data.json of WikiCS ({type(error).__name__}: {error}); "
             "put the published file in its place, or remove it to have it downloaded"

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sharpen.errors import InputError
-from sharpen.files.content import Content, is_pickle, printable, reason
-from sharpen.files.limits import MAX_INSTRUCTIONS, check_columns, too_large, within_limits
+from sharpen import npz
+from sharpen.errors import InputError, printable, reason
+from sharpen.files.content import Content, is_pickle
 from sharpen.files.table import Table, by_row
+from sharpen.limits import MAX_INSTRUCTIONS, check_columns, too_large, within_limits
 
 _STORAGES = "Float Double Half BFloat16 Long Int Short Char Byte Bool"
 _TYPES = "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool Size device"
@@ -67,24 +68,8 @@ def read_npz(content: Content) -> GraphFile:
     >>> read_npz(Content("graph.npz", "npz", file.getvalue())).nodes.names
     ['id', 'label', 'x0', 'x1', 'x2']
     """
-    name, data = content.name, content.data
-    arrays = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for member in archive.infolist():
-                part = member.filename.removesuffix(".npy")
-                if part not in PARTS:
-                    continue
-                if not within_limits(member.file_size, len(data)):
-                    raise too_large(f"{name} (array {part!r})", member.file_size, len(data))
-                arrays[part] = _read_array(name, part, archive.read(member))
-    except InputError:
-        raise
-    except Exception as error:  # what zipfile and NumPy raise on damaged bytes is not documented
-        raise InputError(
-            f"{name} is not a whole .npz file ({reason(error)}); save it again with numpy.savez"
-        ) from error
-    return _graph(name, arrays, "array")
+    arrays = npz.read_npz(content.name, content.data, PARTS)
+    return _graph(content.name, arrays, "array")
 
 
 def read_pt(content: Content) -> GraphFile:
@@ -158,27 +143,6 @@ def _check_instructions(name: str, data: bytes, way_out: str) -> None:
             raise InputError(
                 f"{name} would call {printable(str(argument)).replace(' ', '.')}, so it is not opened; {way_out}"
             )
-
-
-def _read_array(name: str, part: str, data: bytes) -> np.ndarray:
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = header(stream)
-    if dtype.hasobject:
-        raise InputError(
-            f"{name}: array {part!r} holds pickled Python objects, which are not opened; "
-            f"save it as numbers or as text (dtype str)"
-        )
-    count = int(np.prod(shape, dtype=object))
-    if count and not dtype.itemsize:
-        raise InputError(
-            f"{name}: array {part!r} holds {count:,} values of no length ({dtype}); leave it out, or save it again"
-        )
-    if count * dtype.itemsize > len(data):
-        raise InputError(f"{name}: array {part!r} is cut short; save it again with numpy.savez")
-    stream.seek(0)
-    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _graph(name: str, arrays: dict[str, np.ndarray], word: str) -> GraphFile:

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError
-from sharpen.files.content import reason
+from sharpen.errors import InputError, reason
 from sharpen.files.dates import DATE, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
 from sharpen.files.table import as_text

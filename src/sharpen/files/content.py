@@ -1,7 +1,7 @@
 """A user's file as bytes: found or its nearest name told, unpacked within limits, and never a pickle.
 
 The kind of a file follows from its name: ``nodes.csv``, ``nodes.csv.gz``, or ``nodes.zip`` with one member ``nodes.csv``.
-How far a packed file may grow is the business of :mod:`sharpen.files.limits`.
+How far a packed file may grow is the business of :mod:`sharpen.limits`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from sharpen.errors import InputError, printable
-from sharpen.files.limits import check_size, too_large, within_limits
+from sharpen.errors import InputError, printable, reason
+from sharpen.limits import check_size, too_large, within_limits
 
 KINDS = {
     ".csv": "csv",
@@ -224,13 +224,3 @@ def is_pickle(data: bytes) -> bool:
     except Exception:  # pickletools raises whatever the stray bytes lead it to
         return False
     return len(positions) == 10_000 or positions[-1] == len(data) - 1  # no text happens to be so many instructions
-
-
-def reason(error: BaseException) -> str:
-    """The first line of an error, short and printable: bytes of a damaged file may end up in it.
-
-    >>> reason(OSError("no\\x1b[1m\\nmore"))
-    'no [1m'
-    """
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return printable(lines[0][:160])

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from sharpen.errors import InputError
-from sharpen.files.content import Content, read_file, reason
-from sharpen.files.limits import check_columns
+from sharpen.errors import InputError, reason
+from sharpen.files.content import Content, read_file
 from sharpen.files.plain_text import DELIMITERS, first_bad_byte, sniff_delimiter, tidied
 from sharpen.files.table import Table, check_names
+from sharpen.limits import check_columns
 
 BLOCK = 2**26
 _BEFORE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")

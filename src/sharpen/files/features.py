@@ -10,10 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, Problems
+from sharpen.errors import InputError, Problems, printable
 from sharpen.files.column import Column
 from sharpen.files.columns import Columns, find, listed
-from sharpen.files.content import printable
 from sharpen.files.decimals import SEPARATED_BY, decimal_commas, reading
 from sharpen.files.table import Table, same_length
 

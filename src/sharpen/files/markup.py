@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, reason
 from sharpen.files.arrays import GraphFile
-from sharpen.files.content import Content, reason
-from sharpen.files.limits import check_cells
+from sharpen.files.content import Content
 from sharpen.files.table import Table, from_objects
+from sharpen.limits import check_cells
 
 DEPTH = 100
 

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError
-from sharpen.files.content import printable, reason
+from sharpen.errors import InputError, printable, reason
 
 WHOLE = r"^([+-]?\d+)\.0+$"
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sharpen.errors import InputError
-from sharpen.files import limits
-from sharpen.files.content import Content, read_file, reason
+from sharpen import limits
+from sharpen.errors import InputError, reason
+from sharpen.files.content import Content, read_file
 from sharpen.files.delimited import check_text
 from sharpen.files.footer import column_chunks
-from sharpen.files.limits import check_cells, check_columns, too_large, within_limits
 from sharpen.files.table import Table, by_row, check_names, from_objects
+from sharpen.limits import check_cells, check_columns, too_large, within_limits
 
 _FREE_MISSING = 2**25  # keys that lines lack
 MAX_FOOTER = 20 * 2**20

@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from sharpen.errors import InputError, Problems
+from sharpen.errors import InputError, Problems, reason
 from sharpen.files import Columns, GraphTables
-from sharpen.files.content import reason
 from sharpen.files.source import assembled
 from sharpen.files.table import Table, by_row, check_names
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, reason
 from sharpen.graph.splits import Split, from_masks
+from sharpen.npz import read_npz
 
 
 def save_split(split: Split, path: str | os.PathLike[str]) -> None:
@@ -58,7 +57,7 @@ def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
     for keys in (["train"], ["val", "valid"], ["test"]):
         key = next((key for key in keys if key in content), None)
         if key is None:
-            found = ", ".join(map(repr, content)) or "nothing"
+            found = ", ".join(map(repr, content))[:200] or "nothing"
             raise InputError(
                 f"{path}: {' or '.join(map(repr, keys))} is missing (found {found}); add it, empty if need be"
             )
@@ -77,19 +76,17 @@ def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    way_out = "write it with save_split, or as load_split says"
+    if path.suffix not in (".npz", ".json"):
+        raise InputError(f"{path}: the ending {path.suffix!r} is no format for splits; give a .npz or .json file")
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file; check the path")
+    if path.suffix == ".npz":
+        return {**read_npz(str(path), path, way_out=way_out)}
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                return {key: archive[key] for key in archive.files}
-        if path.suffix == ".json":
-            return dict(json.loads(path.read_text()))
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file; check the path") from error
-    except (ValueError, EOFError, OSError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            f"{path}: cannot be read ({error}); write it with save_split, or as load_split says"
-        ) from error
-    raise InputError(f"{path}: the ending {path.suffix!r} is no format for splits; give a .npz or .json file")
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, OSError, TypeError, RecursionError, MemoryError) as error:
+        raise InputError(f"{path} cannot be read ({reason(error)}); {way_out}") from error
 
 
 def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

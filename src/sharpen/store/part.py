@@ -1,9 +1,10 @@
 """One folder of a store, ``records`` or ``traces``: what its files hold, read once each, and which of them cannot be trusted.
 
-Whoever writes does so under the lock of the store, and counts it: a file beside the lock grows by a byte. So whether something
-changed is told by two numbers, that count and the time of the folder, and a store of 100,000 files is not listed for every
-population. Files that come in by other ways, such as a copy, change the folder's time too; should its clock be too coarse for
-that, they are found within a few seconds.
+Whoever writes does so under the lock of the store, and first says so: a file beside the lock holds the names of all files that were
+written, or were about to be. So whether something changed is told by two numbers, the length of that file and the time of the
+folder, and what changed by its last lines: a store of 100,000 files is not listed for every population, also not where several
+runners write to it. Files that come in by other ways, such as a copy, change the folder's time alone, and it is listed; should
+its clock be too coarse for that, or others write at the same moment, they are found within a few seconds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ SETTLED_SECONDS = 60
 _LIST_AGAIN_SECONDS = 5.0
 # So many small tables are kept as one: by itself each takes 20 kB.
 _BLOCK_FILES = 256
+_LONGEST_LINE = 1024
 
 Stamp = tuple[int, int, int]
 
@@ -59,6 +61,7 @@ class Part:
         self._on_table, self._on_loss = on_table, on_loss
         self._known: dict[str, _Known] = {}
         self._doubtful: set[str] = set()
+        self._announced: set[str] = set()
         self._tables: dict[str, pa.Table] = {}
         self._blocks: list[tuple[set[str], pa.Table]] = []
         self._sign: tuple[int, int] | None = None
@@ -71,14 +74,41 @@ class Part:
             every_file: Whether to look also at files that were trusted, which may have been damaged since.
         """
         sign = self._signature()
-        fresh = sign is not None and sign == self._sign and time.monotonic() - self._listed < _LIST_AGAIN_SECONDS
-        if fresh and not every_file and not self._doubtful:
-            return
-        names = self._names()
-        self._forget(self._known.keys() - names)
-        for name in sorted(names if every_file else (names - self._known.keys()) | (names & self._doubtful)):
+        due = every_file or sign is None or time.monotonic() - self._listed >= _LIST_AGAIN_SECONDS
+        announced = None if due else self._since(sign)
+        if announced is not None:
+            self._announced |= announced
+            look = self._announced | self._doubtful
+        else:
+            # Its writer may be about to make it visible; those before have ended, because each has the lock to itself.
+            self._announced |= set(self._written(sign[1] - _LONGEST_LINE, sign[1])[-1:]) if sign else set()
+            names = self._names()
+            self._forget(self._known.keys() - names)
+            look = names if every_file else (names - self._known.keys()) | (names & self._doubtful)
+            self._listed = time.monotonic()
+        for name in sorted(look):
             self._look(name)
-        self._sign, self._listed = sign, time.monotonic()
+        self._announced -= self._known.keys()  # a name stays if its writer did not live to make the file visible
+        self._sign = sign
+
+    def _since(self, sign: tuple[int, int] | None) -> set[str] | None:
+        """The files that were announced since the last look; None if only a look at the folder can tell what changed."""
+        if sign is None or self._sign is None:
+            return None
+        if sign == self._sign:
+            return set()
+        names = self._written(self._sign[1], sign[1])
+        # Earlier versions wrote a dot for each file, and no name.
+        return set(names) if names and not any(name.startswith(".") for name in names) else None
+
+    def _written(self, start: int, end: int) -> list[str]:
+        """The lines between two places of the file that holds the names of what was written."""
+        try:
+            with open(self._writes, "rb") as file:
+                file.seek(max(0, start))
+                return file.read(max(0, end - max(0, start))).decode("utf-8", "replace").split("\n")[:-1]
+        except OSError:
+            return []
 
     def problems(self) -> list[Problem]:
         """What is wrong with files, in the order of their names."""
@@ -110,9 +140,10 @@ class Part:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            # Before it can be seen: whoever reads that file later than it is written knows of it, however its writer ends.
+            with open(self._writes, "ab", buffering=0) as names:
+                names.write(f"{target.name}\n".encode())
             make_visible(temporary, target)
-            with open(self._writes, "ab", buffering=0) as count:
-                count.write(b".")
             _sync_folder(self.folder)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -61,6 +61,8 @@ _READING = ("title", "about", "leaves_open", "published", "datasets", "models", 
 # The published table that others' scores are in.
 _RANKED = "comparison"
 _MOST_RUNS = 10_000
+_MOST_TRIALS = 200_000
+_USUAL_RUNS = 10
 
 
 def list_studies() -> list[Study]:
@@ -149,6 +151,7 @@ def _study(name: str, source: Source) -> Study:
         skip=_skipped(source, datasets, models),
         reads=reads,
     )
+    _check_extent(study, source)
     _try_every_cell(study, source)
     _check_different(study, source)
     return study
@@ -296,6 +299,17 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
             raise source.fail(where, f"{dataset} {model} is left out twice; remove one of the entries")
         skipped[dataset, model] = source.text((*where, "reason"), cell["reason"])
     return skipped
+
+
+def _check_extent(study: Study, source: Source) -> None:
+    """Each of variants, cells and runs may be many, but not all of them."""
+    cells, runs = len(study.datasets) * len(study.models) - len(study.skip), study.runs or _USUAL_RUNS
+    trials = len(study.variants) * cells * runs
+    if trials > _MOST_TRIALS:
+        raise InputError(
+            f"{source.name}: {len(study.variants):,} variants in {cells:,} cells, with {runs:,} runs each, are {trials:,} trials; "
+            f"give at most {_MOST_TRIALS:,}, or divide the study"
+        )
 
 
 def _try_every_cell(study: Study, source: Source) -> None:

@@ -1,7 +1,8 @@
 """A YAML file as plain values that know their lines, so that a mistake is named with its place.
 
-No study needs more than ``_MOST_BYTES`` of text or ``_MOST_VALUES`` values, lists in lists counted as often as they are referred
-to: a few lines of aliases can stand for more values than any memory holds.
+No study needs more than ``_MOST_BYTES`` of text, ``_MOST_VALUES`` values or ``_MOST_LEVELS`` of lists in lists. Values are
+counted while they are read, and once more as often as they are referred to: a few lines of aliases can stand for more than any
+memory holds. So whatever stands in a file, it is refused in a second.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import Any
 
 import yaml
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, printable, reason
 from sharpen.studies.protocol import one_of
 
 Where = tuple[str | int, ...]
 
-_MOST_BYTES = 2**20
-_MOST_VALUES = 100_000
+_MOST_BYTES = 2**17
+_MOST_VALUES = 10_000
+_MOST_LEVELS = 20
+_MOST_DIGITS = 100
 _MOST_WORDS = 2_000
 
 
@@ -33,6 +36,29 @@ def shown(value: Any) -> str:
     except (ValueError, RecursionError):
         return "a number of thousands of digits" if isinstance(value, int) else "something without end"
     return text if len(text) <= 80 else text[:80] + "..."
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads no more than a study can hold."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._file, self._count, self._level = name, 0, 0
+        super().__init__(text)
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._count += 1
+        self._level += 1
+        _check_extent(self._file, self._count, self._level)
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        return node
+
+
+def _check_extent(name: str, count: int, level: int) -> None:
+    if level > _MOST_LEVELS:  # an alias inside its own anchor never ends
+        raise InputError(f"{name}: values are nested more than {_MOST_LEVELS} deep; a study has four levels")
+    if count > _MOST_VALUES:
+        raise InputError(f"{name}: it stands for more than {_MOST_VALUES:,} values; give ranges in place of lists")
 
 
 class Source:
@@ -51,44 +77,38 @@ class Source:
         self.name = name
         self._lines: dict[Where, int] = {}
         try:
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            loader = _Loader(text, name)
+            root = loader.get_single_node()
             if root is not None:
                 self._note(root, ())
-            content = yaml.safe_load(text)
+            content = None if root is None else loader.construct_document(root)
         except InputError:
             raise
-        except RecursionError:
-            raise InputError(f"{name}: values are nested too deep; a study has four levels") from None
-        except (
-            ValueError,
-            OverflowError,
-            TypeError,
-            LookupError,
-        ) as error:  # a number or a date that Python cannot hold
-            raise InputError(
-                f"{name}: a value cannot be read ({str(error)[:100]}); write it shorter, or in quotes"
-            ) from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             line = f", line {mark.line + 1}" if mark is not None else ""
-            problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+            problem = printable((getattr(error, "problem", None) or str(error).splitlines()[0])[:160])
             way = "indent with spaces, not with tabs" if "'\\t'" in problem else "compare it with a study that is"
             raise InputError(f"{name}{line}: this is not YAML ({problem}); {way}") from error
+        except Exception as error:  # what a date or a tag that is none makes of the constructors is not documented
+            raise InputError(f"{name}: a value cannot be read ({reason(error)}); write it in quotes") from error
         if not isinstance(content, dict):
             raise InputError(f"{name}: a study is a mapping of keys to values, such as 'title: My study'; write it so")
         self.content: dict[str, Any] = content
 
     def _note(self, node: yaml.Node, path: Where) -> None:
-        if len(path) > 20:  # an alias inside its own anchor never ends
-            raise InputError(f"{self.name}: values are nested more than 20 deep; write the study without anchors")
         self._lines[path] = node.start_mark.line + 1
-        if len(self._lines) > _MOST_VALUES:
-            raise InputError(
-                f"{self.name}: it holds more than {_MOST_VALUES:,} values; write the study without anchors"
-            )
+        _check_extent(self.name, len(self._lines), len(path))
+        if isinstance(node, yaml.ScalarNode):
+            self._check_scalar(node, path)
         if isinstance(node, yaml.MappingNode):
             seen: dict[str, int] = {}
             for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise InputError(
+                        f"{self.name}, line {key.start_mark.line + 1}: a list stands where a name belongs; write a word"
+                    )
+                self._check_scalar(key, path)
                 word = str(key.value)
                 if word in seen:
                     raise InputError(
@@ -101,6 +121,13 @@ class Source:
         elif isinstance(node, yaml.SequenceNode):
             for index, value in enumerate(node.value):
                 self._note(value, (*path, index))
+
+    def _check_scalar(self, node: yaml.ScalarNode, path: Where) -> None:
+        number = node.tag.endswith((":int", ":float"))
+        if number and len(node.value) > _MOST_DIGITS:  # 1:1:1:... takes a time that grows with the square of its length
+            raise self.fail(path, f"a number has {len(node.value):,} digits; give at most {_MOST_DIGITS}")
+        if any("\ud800" <= character <= "\udfff" for character in node.value):
+            raise self.fail(path, f"{shown(node.value)} holds half a character; write the whole one")
 
     def place(self, path: Where = ()) -> str:
         """The file and line of a value, as the beginning of a message."""

@@ -5,8 +5,8 @@ one waits for its turn. Beside one busy process on two cores, a study of small g
 with one (``docs/reliability.md``). So what counts are the cores that this process may use (its affinity, the quota of its control
 group), less those that others keep busy, shared with the other runners of a store.
 
-``SHARPEN_THREADS`` or ``OMP_NUM_THREADS`` override it. With several threads sums are taken in another order, so that the last bits
-of a result depend on their number: set one of the two where they matter.
+``SHARPEN_THREADS`` overrides all of that, ``OMP_NUM_THREADS`` what is chosen for larger work. With several threads sums are taken
+in another order, so that the last bits of a result depend on their number: set one of the two where they matter.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from contextvars import ContextVar
 
 import torch
 
+from sharpen.errors import InputError
 from sharpen.machine import free_cores, number_in_environment
 from sharpen.training.memory import CPU_ACTIVATION_BYTES
 
 # Below so many activations in a layer, an operation takes so short that threads wait for each other more than they work.
 WORTHWHILE = 2**18
+_MOST_THREADS = 1024
 _CACHED = CPU_ACTIVATION_BYTES // 4
 _decided: ContextVar[bool] = ContextVar("decided", default=False)
 _sharers: ContextVar[int] = ContextVar("sharers", default=1)
@@ -52,10 +54,12 @@ def thread_count(activations: int) -> int:
     >>> thread_count(100)
     1
     """
+    if chosen := number_in_environment("SHARPEN_THREADS", 0):
+        if chosen > _MOST_THREADS:
+            raise InputError(f"the environment variable SHARPEN_THREADS is {chosen}; give at most {_MOST_THREADS}")
+        return chosen
     if activations < WORTHWHILE:
         return 1
-    if chosen := number_in_environment("SHARPEN_THREADS", 0):
-        return chosen
     if os.environ.get("OMP_NUM_THREADS"):  # which torch has followed
         return torch.get_num_threads()
     return free_cores(_sharers.get())

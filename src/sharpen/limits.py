@@ -1,6 +1,6 @@
 """How large what a file holds may be, checked before it is made: a few bytes can stand for terabytes.
 
-A file may be unpacked without question to ``FREE_BYTES``; beyond, to at most ``MAX_RATIO`` times its own size, and never to more
+A file may be unpacked without question to ``_FREE_BYTES``; beyond, to at most ``_MAX_RATIO`` times its own size, and never to more
 than half of the memory at hand. Tables may have ``MAX_COLUMNS`` columns, and cells that cost their file nothing, as repeated or
 missing ones, up to ``FREE_CELLS``. A graph of ten million edges and a thousand columns is far within all of them.
 """
@@ -10,22 +10,22 @@ from __future__ import annotations
 from sharpen.errors import InputError
 from sharpen.machine import memory_at_hand
 
-FREE_BYTES = 64 * 2**20
-MAX_BYTES = 8 * 2**30
-MAX_RATIO = 200
+_FREE_BYTES = 64 * 2**20
+_MAX_BYTES = 8 * 2**30
+_MAX_RATIO = 200
 MAX_COLUMNS = 50_000
 FREE_CELLS = 2**27
 FREE_LISTED = 2**25  # values in lists, of which one row may hold any number
 MAX_INSTRUCTIONS = 200_000  # of a saved Data, which has a few hundred
 
 
-def most_bytes() -> int:
+def _most_bytes() -> int:
     """The most that anything may take, by the memory at hand.
 
-    >>> 0 < most_bytes() <= MAX_BYTES
+    >>> 0 < _most_bytes() <= _MAX_BYTES
     True
     """
-    return min(MAX_BYTES, memory_at_hand() // 2)
+    return min(_MAX_BYTES, memory_at_hand() // 2)
 
 
 def within_limits(size: int, packed: int, free: int | None = None) -> bool:
@@ -33,12 +33,12 @@ def within_limits(size: int, packed: int, free: int | None = None) -> bool:
 
     Args:
         size, packed: Bytes.
-        free: What is allowed in any case; None: ``FREE_BYTES``.
+        free: What is allowed in any case; None: ``_FREE_BYTES``.
 
     >>> within_limits(1000, packed=10), within_limits(10**9, packed=10**6)
     (True, False)
     """
-    return size <= (FREE_BYTES if free is None else free) or (size <= MAX_RATIO * packed and size <= most_bytes())
+    return size <= (_FREE_BYTES if free is None else free) or (size <= _MAX_RATIO * packed and size <= _most_bytes())
 
 
 def too_large(name: str, size: int, packed: int) -> InputError:
@@ -48,7 +48,7 @@ def too_large(name: str, size: int, packed: int) -> InputError:
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv.gz unpacks from 1,000,000 to 1,099,511,627,776 bytes or more, as only a harmful ...
     """
-    if size <= MAX_RATIO * packed:
+    if size <= _MAX_RATIO * packed:
         return InputError(
             f"{name} unpacks to {size:,} bytes or more, but {memory_at_hand():,} bytes of memory are free; use a machine with "
             f"more memory, or leave columns out"

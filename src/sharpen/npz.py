@@ -1,0 +1,76 @@
+"""Arrays out of an ``.npz`` file that anyone may have written: within limits, never a pickle, and damage is named."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Container
+from pathlib import Path
+
+import numpy as np
+
+from sharpen.errors import InputError, reason
+from sharpen.limits import too_large, within_limits
+
+
+def read_npz(
+    name: str,
+    source: Path | bytes,
+    keys: Container[str] | None = None,
+    way_out: str = "save it again with numpy.savez",
+) -> dict[str, np.ndarray]:
+    """The arrays by their names, in the order of the file.
+
+    What an array says of its shape is compared with the bytes that are there before memory is taken for it. Whatever is
+    wrong is an :class:`~sharpen.errors.InputError` that begins with ``name``.
+
+    Args:
+        name: What to call the file in messages.
+        source: Where it lies, or its bytes.
+        keys: What to read; others are not touched: files of old hold pickled ones beside. None: all.
+        way_out: What to do about a file that cannot be used.
+
+    >>> file = io.BytesIO()
+    >>> np.savez(file, edges=np.array([[0, 1]]))
+    >>> read_npz("graph.npz", file.getvalue())
+    {'edges': array([[0, 1]])}
+    >>> read_npz("graph.npz", file.getvalue()[:-30])
+    Traceback (most recent call last):
+    sharpen.errors.InputError: graph.npz is not a whole .npz file (File is not a zip file); save it again with numpy.savez
+    """
+    try:
+        packed = len(source) if isinstance(source, bytes) else source.stat().st_size
+        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
+            arrays = {}
+            for member in archive.infolist():
+                part = member.filename.removesuffix(".npy")
+                if keys is not None and part not in keys:
+                    continue
+                if not within_limits(member.file_size, packed):
+                    raise too_large(f"{name} (array {part!r})", member.file_size, packed)
+                arrays[part] = _array(f"{name}: array {part!r}", archive.read(member), way_out)
+            return arrays
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({reason(error)}); {way_out}") from error
+    except Exception as error:  # what zipfile and NumPy raise on damaged bytes is not documented
+        raise InputError(f"{name} is not a whole .npz file ({reason(error)}); {way_out}") from error
+
+
+def _array(name: str, data: bytes, way_out: str) -> np.ndarray:
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = header(stream)
+    if dtype.hasobject:
+        raise InputError(
+            f"{name} holds pickled Python objects, which are not opened; save it as numbers or as text (dtype str)"
+        )
+    count = int(np.prod(shape, dtype=object))
+    if count and not dtype.itemsize:
+        raise InputError(f"{name} holds {count:,} values of no length ({dtype}); leave it out, or save it again")
+    if count * dtype.itemsize > len(data):
+        raise InputError(f"{name} is cut short; {way_out}")
+    stream.seek(0)
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
