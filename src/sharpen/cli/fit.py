@@ -19,6 +19,7 @@ from sharpen.cli.fit_options import (
     AsJson,
     Balance,
     Budget,
+    ClassPrior,
     ClassWeight,
     Dropout,
     Ensemble,
@@ -81,6 +82,7 @@ def fit(
     model: ModelNames = "auto",
     lam: Lam = "auto",
     balance: Balance = "auto",
+    class_prior: ClassPrior = None,
     budget: Budget = 2.0,
     metric: Metric = "accuracy",
     ensemble: Ensemble = True,
@@ -114,13 +116,11 @@ def fit(
     from sharpen.files import Columns
     from sharpen.report.fit import print_fit
 
-    def tell(text: str) -> None:
-        if not (quiet or as_json):
-            typer.echo(text, err=True)
-
+    tell = partial(_tell, quiet or as_json)
     _check_where(on, device)
     check_abstain(abstain)
-    search: dict[str, Any] = {"budget": budget, "metric": metric, "ensemble": ensemble, "class_weight": class_weight}
+    search: dict[str, Any] = {"budget": budget, "metric": metric, "ensemble": ensemble}
+    search |= {"class_weight": class_weight, "class_prior": class_prior}
     layout: dict[str, Any] = {"layers": layers, "hidden": hidden, "dropout": dropout, "norm": norm}
     training: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay, "epochs": epochs, "seed": seed}
     classifier = NodeClassifier(
@@ -131,14 +131,13 @@ def fit(
         progress=None if quiet or as_json else tell,
     )
     _check_options(classifier)
-    start = time.perf_counter()
-    of_nodes = (split_names(features), split_names(ignore) or ())
+    start, of_nodes = time.perf_counter(), (split_names(features), split_names(ignore) or ())
     unknown = split_names(unknown_label)
     columns = Columns(id_column, label, source, target, weight, *of_nodes, unknown_labels=unknown, strict=strict)
     read = _read(nodes, edges, columns, tell)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
-    before = (folder / "summary.json").exists()
     name = "predictions.parquet" if parquet else "predictions.csv"
+    before = (folder / "summary.json").exists()
     with output_folder(folder, [name, "model.safetensors", "summary.json", *["page.html"] * page]):
         classifier.fit(read.graph)
         fitted = _Fitted(classifier, read, classifier.predict_proba(read.graph), abstain, every_class)
@@ -151,6 +150,11 @@ def fit(
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"Report: {folder / 'page.html'}")
+
+
+def _tell(quiet: bool, text: str) -> None:
+    if not quiet:
+        typer.echo(text, err=True)
 
 
 def _check_where(on: str, device: str) -> None:
