@@ -246,7 +246,7 @@ class SharpeningLoss(nn.Module):
             assert not isinstance(self.lam, str)
             return setting_of("lam", self.lam, doubts, logits), balance
         counts = num_labeled.squeeze(-1)
-        chosen = [first_choice(count / logits.shape[-1]) for count in counts.flatten().tolist()]
+        chosen = [first_choice(count / logits.shape[-1], self.prior is not None) for count in counts.flatten().tolist()]
         lams, betas = torch.tensor(chosen, dtype=precision_of(logits), device=logits.device).unbind(-1)
         return lams.view(counts.shape), betas.view(counts.shape) if self.balance is None else balance
 
