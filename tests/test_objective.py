@@ -18,7 +18,8 @@ from torch_geometric.nn import GCNConv
 
 from sharpen.entropy import tsallis_entropy
 from sharpen.errors import InputError
-from sharpen.objective import LossParts, SharpeningLoss, combine, sharpening_parts
+from sharpen.loss import SharpeningLoss
+from sharpen.objective import LossParts, combine, sharpening_parts
 
 Y = torch.tensor([0, 1, 2, 0, -1, -1])
 LABELED = torch.tensor([True, True, True, False, False, False])
@@ -491,7 +492,7 @@ MEMBERS = random_logits(2, 6, 3)
     [
         ({"lam": math.nan}, r"lam is nan; give a finite number"),
         ({"lam": [0.1, math.inf]}, r"lam is inf in member 1; give"),
-        ({"lam": "auto"}, r"lam is 'auto'; give"),
+        ({"lam": "atuo"}, r"lam is 'atuo'; give"),
         ({"lam": None}, r"lam is None; give"),
         ({"lam": torch.tensor([True, False])}, r"lam is torch.bool; give"),
         ({"lam_labeled": -math.inf}, r"lam_labeled is -inf; give"),

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sharpen.advice import first_choice
     from sharpen.comparison import ComparisonResult, compare
     from sharpen.datasets import Dataset, list_datasets, load_dataset
     from sharpen.entropy import tsallis_entropy
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from sharpen.estimator import NodeClassifier
     from sharpen.fitting.frames import Frames
     from sharpen.graph import Graph, Split
+    from sharpen.loss import SharpeningLoss
     from sharpen.node_index import NodeIndexClassifier
-    from sharpen.objective import SharpeningLoss
     from sharpen.training import train
     from sharpen.trial import Record, Trial, to_frame
 
@@ -32,9 +33,10 @@ _HOMES = {
     "NodeClassifier": "estimator",
     "NodeIndexClassifier": "node_index",
     "Record": "trial",
-    "SharpeningLoss": "objective",
+    "SharpeningLoss": "loss",
     "Split": "graph",
     "Trial": "trial",
+    "first_choice": "advice",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
     "to_frame": "trial",
@@ -55,6 +57,7 @@ __all__ = [
     "Split",
     "Trial",
     "compare",
+    "first_choice",
     "list_datasets",
     "load_dataset",
     "to_frame",

@@ -17,6 +17,7 @@ import numpy as np
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.evaluation import compare_lams
+from sharpen.evaluation.collapse import collapse_note
 from sharpen.evaluation.comparison import Comparison
 from sharpen.files import Columns
 from sharpen.files.dataset import graph_from_paths
@@ -216,6 +217,10 @@ def compare(
     notes += [f"{text[0].upper()}{text[1:]}." for text in dict.fromkeys(map(way_note, records)) if text]
     frame, size = to_frame(records), len(pairs)
     frames = [frame[i : i + size] for i in range(0, len(frame), size)]
+    used = [own["class_use_last"].tolist() for own in frames]
+    notes += [
+        note for lam, own in zip(lams, used[1:], strict=True) if (note := collapse_note(f"λ = {lam:g}", own, used[0]))
+    ]
     return ComparisonResult(
         comparison=compare_lams(
             frames[0], dict(zip(lams, frames[1:], strict=True)), metric=dataset.metric, choose=chosen_by_validation

@@ -28,6 +28,7 @@ from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, sea
 from sharpen.fitting.shown import Shown
 from sharpen.graph import Graph
 from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
+from sharpen.prior import prior_by_class
 from sharpen.training.memory import check_batching
 from sharpen.trial import Trial
 
@@ -54,7 +55,10 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
             a function of (features, classes) that makes one, or ``my_net.py:MyNet``; or several of these. ``auto`` is the
             paper's four, or the MLP where there are no edges.
         lam: λ: ``auto``, a number, or several to choose from. 0 is always among them.
-        balance: ``auto`` (none, and as much as λ), a number, or several.
+        balance: ``auto`` (none, and as much as λ; with a ``class_prior`` as much as λ), a number, or several.
+        class_prior: The class proportions of the graph, if they are known: ``{"gop": 0.85, "dem": 0.15}``, ``"gop=0.85,dem=0.15"``,
+            a file of them, ``labels`` (labeled nodes are a random sample) or ``uniform``. Worth many labels where it is right;
+            DAMAGE.
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
         metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
         ensemble: Whether the best candidates and all their folds vote together; otherwise one run on all labels decides.
@@ -90,6 +94,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         lam: str | float | Sequence[float] = "auto",
         *,
         balance: str | float | Sequence[float] = "auto",
+        class_prior: Any = None,
         budget: float = DEFAULT_BUDGET,
         metric: str = "accuracy",
         ensemble: bool = True,
@@ -111,29 +116,13 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         seed: int = 0,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        self.model = model
-        self.lam = lam
-        self.balance = balance
-        self.budget = budget
-        self.metric = metric
-        self.ensemble = ensemble
-        self.class_weight = class_weight
-        self.layers = layers
-        self.hidden = hidden
-        self.dropout = dropout
-        self.norm = norm
-        self.residual = residual
-        self.input_linear = input_linear
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.q = q
-        self.model_args = model_args
-        self.on = on
-        self.device = device
-        self.batching = batching
-        self.seed = seed
-        self.progress = progress
+        self.model, self.lam, self.balance, self.class_prior = model, lam, balance, class_prior
+        self.budget, self.metric, self.ensemble, self.class_weight = budget, metric, ensemble, class_weight
+        self.layers, self.hidden, self.dropout, self.norm = layers, hidden, dropout, norm
+        self.residual, self.input_linear = residual, input_linear
+        self.lr, self.weight_decay, self.epochs, self.q = lr, weight_decay, epochs, q
+        self.model_args, self.on, self.device, self.batching = model_args, on, device, batching
+        self.seed, self.progress = seed, progress
 
     def fit(self, graph: Any, y: Any = None) -> NodeClassifier:
         """Learns from the labels in ``y``, or in the graph itself if ``y`` is None."""
@@ -148,12 +137,15 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         if not data.num_edges:
             automatic = isinstance(self.model, str) and self.model == "auto"
             graphless = [name for name in PAPER_MODELS if not model_info(name).uses_graph]
-            candidates = list_candidates(graphless, self.lam, self.balance) if automatic else candidates
+            candidates = (
+                list_candidates(graphless, self.lam, self.balance, self.class_prior) if automatic else candidates
+            )
             what = "the MLP alone is trained" if automatic else "a model sees each node alone"
             notes = [*notes, f"there are no edges, so {what}, and nothing can be said about the graph"]
+        prior = prior_by_class(self.class_prior, data.class_names)
         tell = self.progress or (lambda text: None)
         with trainer_on(self.on, self.device, progress=self.progress is not None, say=tell) as trainer:
-            backbone = self._backbone(trainer)
+            backbone = self._backbone(trainer, prior=prior)
             found = search(
                 backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
             )
@@ -184,7 +176,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         >>> len(NodeClassifier(model="gcn", lam=0.25, balance=0).check_parameters())
         2
         """
-        candidates = list_candidates(self.model, self.lam, self.balance)
+        candidates = list_candidates(self.model, self.lam, self.balance, self.class_prior)
         check_metric(self.metric)
         check_budget(self.budget)
         check_batching(self.batching)
@@ -263,7 +255,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         fitted, header = load_fitted(path)
         try:
             own_code = header["module"]
-            params: dict[str, Any] = {"model_args": None, **header["params"]}
+            params: dict[str, Any] = {"model_args": None, "class_prior": None, **header["params"]}
             if set(params) != set(cls._saved_names(own_code)):  # no other is passed on, such as where to train
                 raise ValueError(f"its parameters are {', '.join(map(str, params))}")
             if own_code:
@@ -335,7 +327,9 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
             raise InputError(f"y has {len(known)} labels, but the graph has {num_nodes} nodes; give one for each node")
         return known
 
-    def _backbone(self, trainer: Trainer = IN_THIS_PROCESS, cuts: Mapping[str, str | None] | None = None) -> Backbone:
+    def _backbone(
+        self, trainer: Trainer = IN_THIS_PROCESS, cuts: Mapping[str, str | None] | None = None, prior: str | None = None
+    ) -> Backbone:
         if self.class_weight not in (None, "balanced"):
             raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
         balanced = self.class_weight == "balanced"
@@ -361,6 +355,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
             cuts=cuts,
             names=self._own_names(),
             model_args=self.model_args,
+            prior=prior,
         )
 
     def _own_code(self) -> bool:

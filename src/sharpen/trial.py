@@ -16,6 +16,7 @@ from sharpen.batching import Batching
 from sharpen.errors import InputError, did_you_mean
 from sharpen.models.registry import check_model, model_info
 from sharpen.paper import setting
+from sharpen.prior import canonical_prior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 NORMS = ("none", "layer", "batch")
 ARCHITECTURE = ("layers", "hidden", "dropout", "norm", "residual", "input_linear")
 """The fields that describe a model's architecture; not every model takes all of them."""
-OBJECTIVE = ("lam_labeled", "q", "balance", "sharpen_val")
+OBJECTIVE = ("lam_labeled", "q", "balance", "prior", "sharpen_val")
 """The fields that describe the objective, λ aside."""
 OPTIONS = {
     "layers": "Number of layers.",
@@ -37,11 +38,18 @@ OPTIONS = {
     "epochs": "Number of epochs.",
     "lam_labeled": "Weight of the uncertainty of labeled nodes; by default -λ.",
     "q": "Order of the Tsallis entropy: 2 is Gini, 1 is Shannon.",
-    "balance": "Weight that rewards the uncertainty of the mean prediction.",
+    "balance": "Weight that keeps all classes in use, or, with a prior, near it.",
+    "prior": "Class proportions: uniform, labels (a random sample), oracle (all labels), or shares as 0.5,0.3,0.2.",
     "sharpen_val": "Sharpen validation nodes too.",
 }
 """The fields that commands offer as options, and what to say of each."""
-_WORDS = ("batching", "model_args", "model_digest")
+_CALIBRATION = ("ece", "log_loss", "brier")
+METRICS = ("macro_f1", *_CALIBRATION, "temperature", *(f"{name}_scaled" for name in _CALIBRATION), "class_use")
+"""What records keep of the test nodes at the chosen epoch beside the score: ``_scaled`` is after temperature scaling on validation
+labels; ``class_use`` says whether predictions use the classes as evenly as labels do (:func:`sharpen.objective.class_use`)."""
+LAST = ("val_last", "test_last", *(f"{name}_last" for name in METRICS))
+"""The same and the scores at the last epoch."""
+_WORDS = ("batching", "model_args", "prior", "model_digest")
 _TYPES: dict[str, type] = {
     **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
     **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
@@ -69,7 +77,10 @@ class Trial:
         lam_max: If given, λ is not fixed: it is learned during training, between 0 and this (:mod:`sharpen.training.meta`).
             ``lam`` and ``lam_labeled`` then have nothing to say and stay 0; the labeled term's weight is −λ.
         q: The order of the Tsallis entropy; 2 is Gini, 1 is Shannon.
-        balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded.
+        balance: The weight with which the uncertainty of the mean unlabeled prediction is rewarded; or, with a prior, the weight of
+            its divergence from that.
+        prior: The class proportions that the mean unlabeled prediction is pulled towards (:mod:`sharpen.prior`): ``uniform``,
+            ``labels``, ``oracle``, or one share for each class. It needs a balance.
         sharpen_val: Whether validation nodes count among the sharpened; test-only sharpening leaves them out, normaliser kept.
         seed: Decides first weights and dropout (and, where λ is learned, what is held out), and nothing else does.
         batching: If given, how the graph is cut into batches, such as ``clusters-64-4`` (:mod:`sharpen.batching`); an epoch is then
@@ -103,6 +114,7 @@ class Trial:
     seed: int = 0
     batching: str | None = None
     model_args: str | Any = None
+    prior: str | Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str):
@@ -112,6 +124,7 @@ class Trial:
         check_model(self.model)
         object.__setattr__(self, "split", getattr(self.split, "name", self.split))
         object.__setattr__(self, "model_args", _canonical(self.model_args))
+        object.__setattr__(self, "prior", canonical_prior(self.prior))
         if self.norm is not None:
             _one_of("norm", self.norm, NORMS)
         for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
@@ -145,6 +158,10 @@ class Trial:
                     f"batching is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
                     f"give one of the two"
                 )
+        if self.prior is not None and not self.balance:
+            raise InputError(
+                f"prior is {self.prior}, but balance is 0, so that it would do nothing; give a balance, such as 0.25"
+            )
         if self.q <= 0:
             raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
@@ -248,6 +265,8 @@ class Record:
         way: How they were computed: ``fused``, ``vmap, captured``, ``vmap`` or ``loop`` (:mod:`sharpen.training.ways`); and,
             after a colon, why it was no faster one.
         model_digest: Of a model of one's own: a digest of its source.
+        metrics: What else is known of the test nodes, by name: :data:`METRICS` at the chosen epoch, :data:`LAST` at the last one.
+            NaN if the run diverged, or where there are no nodes to tell from.
     """
 
     trial: Trial
@@ -265,6 +284,7 @@ class Record:
     members: int = field(default=1, repr=False, compare=False)
     way: str = field(default="fused", repr=False, compare=False)
     model_digest: str | None = field(default=None, repr=False, compare=False)
+    metrics: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
 
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:
@@ -278,8 +298,11 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
 
     scalars = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
     rows: list[dict[str, Any]] = [
-        asdict(record.trial) | {name: getattr(record, name) for name in scalars} for record in records
+        asdict(record.trial)
+        | {name: getattr(record, name) for name in scalars}
+        | {name: record.metrics.get(name, math.nan) for name in (*METRICS, *LAST)}
+        for record in records
     ]
-    columns = [f.name for f in fields(Trial)] + list(scalars)
+    columns = [f.name for f in fields(Trial)] + [*scalars, *METRICS, *LAST]
     # All of them None would be a column of no type at all.
     return pd.DataFrame(rows, columns=columns).astype({"lam_max": float} | dict.fromkeys(_WORDS, "string"))

@@ -13,10 +13,10 @@ from sharpen.large import parted as parted_module
 from sharpen.large.batches import ClusterBatches, NeighborBatches
 from sharpen.large.inputs import BatchInputs
 from sharpen.large.parted import arrange
+from sharpen.loss import SharpeningLoss
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
 from sharpen.models.registry import model_info
-from sharpen.objective import SharpeningLoss
 from tests.large.neighbors import COMPILED, EveryNeighbor, OneNeighbor
 from tests.large.towns import SPLIT, towns
 

@@ -65,7 +65,7 @@ def test_trials_are_complete_so_that_training_changes_nothing_about_them():
     (cell,) = plan(mine, "paper", ["cora"], ["sage"])
     for trial in (trial for trials in cell.trials.values() for trial in trials):
         assert None not in [
-            value for name, value in vars(trial).items() if name not in ("lam_max", "batching", "model_args")
+            value for name, value in vars(trial).items() if name not in ("lam_max", "batching", "model_args", "prior")
         ]
     open_ = Trial(model="gcn", lam=0.25).resolve(*runs("digits", "paper")[0][:1], dataset="digits")
     assert resolve(open_, digits).id == open_.id
@@ -116,3 +116,26 @@ def test_fewer_epochs_are_other_trials():
 def test_a_misspelt_name_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         plan(load_study("main"), **arguments)
+
+
+def test_draws_with_a_number_of_labels_are_there():
+    """What the catalog says of a graph's size is enough to name splits that can be drawn."""
+    digits = load_dataset("digits")
+    for number in (1, 5, 50):
+        ((name, seed),) = runs("digits", f"few-{number}", 1)
+        split = digits.splits[name]
+        assert seed == 0
+        assert len(split.train) == number * 10
+        assert len(split.test) == 2 * len(split.val)
+    assert runs("cora", "few-5", 2) == [("balanced-5-500-1000-seed0", 0), ("balanced-5-500-1000-seed1", 1)]
+    assert runs("squirrel", "share-50", 1) == [("stratified-50-20-30-seed0", 0)]
+
+
+def test_all_protocols_of_a_study_are_planned_one_after_the_other():
+    study = load_study("label-rates")
+    cells = plan(study, "all", ["cora", "squirrel"], ["gcn"])
+    assert [str(cell.cell) for cell in cells] == ["cora gcn"] * 7 + ["squirrel gcn"] * 3
+    trials = {trial.id for cell in cells for own in cell.trials.values() for trial in own}
+    assert len(trials) == 10 * 30 * len(study.variants)
+    oracle = cells[0].trials["true-prior"][0]
+    assert (oracle.prior, oracle.balance) == ("oracle", 0.25)

@@ -16,7 +16,7 @@ from sharpen.analysis.outcome import outcome
 from sharpen.analysis.ranking import rankings
 from sharpen.errors import InputError
 from sharpen.paper import setting
-from sharpen.studies import Study, each_once, list_studies, load_study, plan
+from sharpen.studies import Study, each_once, list_studies, load_study, own_studies, plan
 from sharpen.studies.loading import KEYS, PAPER_STUDIES
 
 MINE = """\
@@ -57,6 +57,23 @@ def lams(study: Study) -> list[float]:
 def test_there_is_a_file_for_every_name_and_a_name_for_every_file():
     names = {path.name for path in files("sharpen.studies").joinpath("paper").iterdir() if path.name.endswith(".yaml")}
     assert names == {f"{name}.yaml" for name in PAPER_STUDIES}
+
+
+def test_our_own_studies_are_found_by_name_and_have_a_file_each():
+    names = {path.name for path in files("sharpen.studies").joinpath("own").iterdir() if path.name.endswith(".yaml")}
+    assert names == {f"{study.name}.yaml" for study in own_studies()}
+    for study in own_studies():
+        assert load_study(study.name) == study
+        assert study.about
+        assert study.compare
+
+
+def test_a_number_of_labels_is_a_protocol(tmp_path):
+    own = write(tmp_path, MINE + "protocols: [few-3, share-20]\n")
+    assert load_study(own).protocols == ("few-3", "share-20")
+    for bad in ("few-0", "few", "share-80", "fwe-3", "all"):
+        with pytest.raises(InputError, match="there is no protocol"):
+            load_study(write(tmp_path, MINE + f"protocols: [{bad}]\n"))
 
 
 @pytest.mark.parametrize("name", PAPER_STUDIES)

@@ -183,6 +183,7 @@ def outcome(
     datasets: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
     max_epochs: int | None = None,
+    score: str = "test",
 ) -> Outcome:
     """Everything that the records at hand say about a study under a protocol.
 
@@ -191,12 +192,14 @@ def outcome(
 
     Args:
         study: what was declared.
-        protocol: ``paper``, ``paired`` or ``ablation``.
+        protocol: one of :mod:`sharpen.studies.protocol`.
         frame: records as :meth:`sharpen.store.Store.frame` gives them, or ``runs``: ``id``, ``val``, ``test`` and what they
             took. Of several of one trial the first counts; the time of all does.
         unavailable: by dataset, why its cells cannot be run here.
         datasets, models: those to keep; None: all.
         max_epochs: the limit that the runs were given, if they were.
+        score: the column that is compared: ``test``, or another of :data:`sharpen.trial.METRICS` and :data:`sharpen.trial.LAST`. A
+            run of before it was kept counts as one without a score.
 
     >>> from sharpen.studies import load_study
     >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), unavailable={"wikics": NO_DATA})
@@ -204,8 +207,11 @@ def outcome(
     ('not run yet', 'data not at hand', 0.62)
     """
     plans = plan(study, protocol, datasets, models, max_epochs)
-    found = _finished(frame)
-    cells = [_cell(study, protocol, cell, found, (unavailable or {}).get(cell.cell.dataset, NOT_RUN)) for cell in plans]
+    found = _finished(frame, score)
+    # Only what a study is about is bootstrapped, and not where it draws a curve.
+    often = score == "test" and len(study.compare) <= _MOST_BOOTSTRAPPED
+    absent = {cell.cell.dataset: (unavailable or {}).get(cell.cell.dataset, NOT_RUN) for cell in plans}
+    cells = [_cell(study, protocol, cell, found, absent[cell.cell.dataset], often) for cell in plans]
     ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
     every = frame[frame["id"].isin(ids)] if len(frame) else frame
     own = every.drop_duplicates("id") if len(frame) else frame
@@ -221,20 +227,24 @@ def outcome(
     )
 
 
-def _finished(frame: pd.DataFrame) -> dict[str, Run]:
+def _finished(frame: pd.DataFrame, score: str) -> dict[str, Run]:
     """Every record by its trial's identity; of two, the first."""
     if frame.empty:
         return {}
     rows = frame.drop_duplicates("id")
     seconds = frame.groupby("id")["seconds"].sum()
-    columns = [rows[name].tolist() for name in ("id", "split", "seed", "val", "test", "precision")]
+    if "class_use_last" not in rows:
+        rows = rows.assign(class_use_last=math.nan)
+    columns = [rows[name].tolist() for name in ("id", "split", "seed", "val", score, "precision", "class_use_last")]
     return {
-        id: Run(id, split, int(seed), _percent(val), _percent(test), precision, float(seconds[id]))
-        for id, split, seed, val, test, precision in zip(*columns, strict=True)
+        id: Run(id, split, int(seed), _percent(val), _percent(test), precision, float(seconds[id]), float(used))
+        for id, split, seed, val, test, precision, used in zip(*columns, strict=True)
     }
 
 
-def _cell(study: Study, protocol: str, planned: CellPlan, found: Mapping[str, Run], absent: str) -> CellOutcome:
+def _cell(
+    study: Study, protocol: str, planned: CellPlan, found: Mapping[str, Run], absent: str, bootstrap: bool
+) -> CellOutcome:
     dataset, model = planned.cell
     pairs = runs(dataset, protocol, study.runs)
     size = len(pairs)
@@ -248,7 +258,6 @@ def _cell(study: Study, protocol: str, planned: CellPlan, found: Mapping[str, Ru
         sides[name] = _chosen(name, [sides[c] for c in candidates], sides.get(study.baseline or ""), planned, absent)
     none = all(not side.runs for side in sides.values())
     sides = {name: _beside_published(study, protocol, planned, side) for name, side in sides.items()}
-    bootstrap = len(study.compare) <= _MOST_BOOTSTRAPPED
     effects = tuple(_effect(study, planned, contrast, sides, bootstrap) for contrast in study.compare)
     return CellOutcome(
         dataset=dataset,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharpen.evaluation import Consistency, by_split, glass_delta
+from sharpen.evaluation.collapse import has_collapsed
 from sharpen.paper import Published
 from sharpen.trial import Trial
 
@@ -18,6 +19,8 @@ from sharpen.trial import Trial
 @dataclass(frozen=True)
 class Run:
     """One finished run, in percent; scores are None if it diverged. Its seconds are those of all times it was made.
+
+    ``class_use`` is that of the last epoch, as a fraction; NaN in records of before it was kept.
 
     >>> Run("id", "given-0", 0, val=82.0, test=81.0).ok
     True
@@ -30,6 +33,7 @@ class Run:
     test: float | None
     precision: str | None = None
     seconds: float = field(default=0.0, compare=False)
+    class_use: float = field(default=math.nan, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -132,6 +136,18 @@ def glass_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> float | None:
     """
     glass = glass_delta(*_tests(pairs))
     return None if math.isnan(glass) else glass
+
+
+def collapsed_runs(side: Side, against: Side) -> int:
+    """How many runs of the first side emptied classes by their last epoch, where those of the second on the same split did not.
+
+    >>> def side(use):
+    ...     return Side("a", "a", None, 1, (Run("1", "s", 0, 80.0, 81.0, class_use=use),))
+    >>> collapsed_runs(side(0.1), side(0.9)), collapsed_runs(side(0.3), side(0.4))
+    (1, 0)
+    """
+    plain = {(run.split, run.seed): run.class_use for run in against.runs}
+    return sum(has_collapsed(run.class_use, plain.get((run.split, run.seed), math.nan)) for run in side.runs)
 
 
 def _tests(pairs: Sequence[tuple[Run, Run]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -19,6 +19,7 @@ from sharpen.cli.fit_options import (
     AsJson,
     Balance,
     Budget,
+    ClassPrior,
     ClassWeight,
     Dropout,
     Ensemble,
@@ -80,6 +81,7 @@ def fit(
     model: ModelNames = "auto",
     lam: Lam = "auto",
     balance: Balance = "auto",
+    class_prior: ClassPrior = None,
     budget: Budget = 2.0,
     metric: Metric = "accuracy",
     ensemble: Ensemble = True,
@@ -114,13 +116,11 @@ def fit(
     from sharpen.files.dataset import read_graph
     from sharpen.report.fit import print_fit
 
-    def tell(text: str) -> None:
-        if not (quiet or as_json):
-            typer.echo(text, err=True)
-
+    tell = partial(_tell, quiet or as_json)
     _check_where(on, device)
     check_abstain(abstain)
-    search: dict[str, Any] = {"budget": budget, "metric": metric, "ensemble": ensemble, "class_weight": class_weight}
+    search: dict[str, Any] = {"budget": budget, "metric": metric, "ensemble": ensemble}
+    search |= {"class_weight": class_weight, "class_prior": class_prior}
     layout: dict[str, Any] = {"layers": layers, "hidden": hidden, "dropout": dropout, "norm": norm}
     training: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay, "epochs": epochs, "seed": seed}
     classifier = NodeClassifier(
@@ -131,17 +131,13 @@ def fit(
         progress=None if quiet or as_json else tell,
     )
     _check_options(classifier)
-    start = time.perf_counter()
-    of_nodes: dict[str, Any] = {
-        "features": split_names(features),
-        "ignore": split_names(ignore) or (),
-        "strict": strict,
-    }
-    columns = Columns(id_column, label, source, target, weight, unknown_labels=split_names(unknown_label), **of_nodes)
+    start, unknown = time.perf_counter(), split_names(unknown_label)
+    of_nodes: dict[str, Any] = {"features": split_names(features), "ignore": split_names(ignore) or ()}
+    columns = Columns(id_column, label, source, target, weight, unknown_labels=unknown, strict=strict, **of_nodes)
     read = read_graph(nodes, edges, columns, tell)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
-    before = (folder / "summary.json").exists()
     name = "predictions.parquet" if parquet else "predictions.csv"
+    before = (folder / "summary.json").exists()
     with output_folder(folder, [name, "model.safetensors", "summary.json", *["page.html"] * page]):
         classifier.fit(read.graph)
         fitted = _Fitted(classifier, read, classifier.predict_proba(read.graph), abstain, every_class)
@@ -154,6 +150,11 @@ def fit(
     typer.echo(f"{name}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"Report: {folder / 'page.html'}")
+
+
+def _tell(quiet: bool, text: str) -> None:
+    if not quiet:
+        typer.echo(text, err=True)
 
 
 def _check_where(on: str, device: str) -> None:

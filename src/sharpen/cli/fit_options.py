@@ -25,6 +25,14 @@ Lam = Annotated[str, typer.Option(help="λ: auto; a number; or candidates, comma
 Balance = Annotated[
     str, typer.Option(help="Class-balance weight: auto (0 or λ); a number; or candidates, comma-separated.")
 ]
+ClassPrior = Annotated[
+    str | None,
+    typer.Option(
+        help="Class proportions of the whole graph, if known: gop=0.85,dem=0.15; a CSV file of them; labels (labeled nodes are a "
+        "random sample); uniform. A wrong one costs accuracy.",
+        show_default="none",
+    ),
+]
 Budget = Annotated[float, typer.Option(help="Time budget of the search, in minutes.")]
 Metric = Annotated[
     str,

@@ -23,8 +23,8 @@ from sharpen.cli.ending import INTERRUPTED, handling, note_signal
 from sharpen.cli.options import On
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
-from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study, runs
-from sharpen.studies.protocol import covers, one_of
+from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study, own_studies, runs
+from sharpen.studies.protocol import ALL, covers, known_protocol, one_of
 
 if TYPE_CHECKING:
     from sharpen.studies.runner import Summary
@@ -39,13 +39,14 @@ _Names = Annotated[
     list[str],
     typer.Argument(
         help="Studies from `sharpen study list`, or your own YAML files.",
-        autocompletion=lambda: [study.name for study in list_studies()],
+        autocompletion=lambda: [study.name for study in (*list_studies(), *own_studies())],
     ),
 ]
 _Protocol = Annotated[
     str,
     typer.Option(
-        help="paper (the paper's splits and seeds), paired (20 splits or seeds), ablation (the split of its ablations)."
+        help="paper (the paper's splits and seeds), paired (20 splits or seeds), ablation (the split of its ablations), few-5 "
+        "(5 labels per class), share-20 (20 % of the nodes); all: every one that the study has."
     ),
 ]
 _Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
@@ -62,10 +63,10 @@ _Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.
 
 @study.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the studies of the paper."""
-    studies = list_studies()
+    """List the studies of the paper, and our own."""
+    studies, own = list_studies(), own_studies()
     if as_json:
-        typer.echo(json.dumps([_summary(each) for each in studies], indent=2, ensure_ascii=False))
+        typer.echo(json.dumps([_summary(each) for each in (*studies, *own)], indent=2, ensure_ascii=False))
         return
     table = _table("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
     for each in studies:
@@ -73,6 +74,13 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
         if each.reads is not None:
             counts = [f"reads {each.reads}", *[""] * (len(PROTOCOLS) - 1)]
         table.add_row(each.name, each.title, str(len(each.datasets) * len(each.models)), *counts)
+    _print(table)
+    typer.echo("\nBeyond the paper, to be run with --protocol all or one of their own:\n")
+    table = _table("name", "title", right=("cells", "trials"), left=("protocols",))
+    for each in own:
+        trials = sum(_trials(each, protocol) for protocol in each.protocols)
+        cells = str(len(each.datasets) * len(each.models))
+        table.add_row(each.name, each.title, cells, f"{trials:,}", ", ".join(each.protocols))
     _print(table)
     typer.echo("\nA study of your own is a YAML file with the same keys: docs/studies.md.")
 
@@ -154,8 +162,10 @@ def status(
     Read-only. Times are estimated from records of the same cells, or else from
     measurements of similar ones.
     """
-    one_of("protocol", protocol, PROTOCOLS)
-    all_studies = [each for each in list_studies() if each.reads is None and protocol in each.protocols]
+    if protocol != ALL:
+        known_protocol(protocol)
+    every = [each for each in (*list_studies(), *own_studies()) if each.reads is None]
+    all_studies = [each for each in every if protocol in (ALL, *each.protocols)]
     studies = _studies(names) if names else all_studies
     from sharpen.store import Store
     from sharpen.studies.cost import Costs
@@ -190,7 +200,7 @@ def status(
         typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
         return
     _print(_cells_table(found) if names else _studies_table(found))
-    offered = [p for p in PROTOCOLS if p != protocol and any(p in each.protocols for each in studies)]
+    offered = [p for p in (*PROTOCOLS, ALL) if p != protocol and any(p in (ALL, *each.protocols) for each in studies)]
     others = f" ({', '.join(f'--protocol {each}' for each in offered)} for others)" if offered else ""
     records = f"Records in {store}" if store.exists() else f"There is no store {store} yet"
     typer.echo(f"\n{records}, protocol {protocol}{others}; times for {describe_device(where)}, {precision}.")

@@ -13,7 +13,7 @@ import typer
 from sharpen.cli.outputs import make_folder, text_bytes, write_together
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
-from sharpen.studies.protocol import one_of
+from sharpen.studies.protocol import ALL, known_protocol, rate_of
 
 if TYPE_CHECKING:
     from sharpen.report.blocks import Report
@@ -57,8 +57,8 @@ def report(
         raise InputError(
             "--findings is now a script of the repository: python results/findings.py FILE --store STORE; leave the option out here"
         )
-    if protocol is not None:
-        one_of("protocol", protocol, PROTOCOLS)
+    if protocol not in (None, ALL):
+        known_protocol(protocol)
     studies = each_once(map(load_study, names)) if names else list_studies()
     # Not above: torch and what stands on it take seconds to import, and help and completion should not wait for them.
     from sharpen.analysis.provenance import costs
@@ -80,7 +80,8 @@ def report(
     reports = []
     for study in studies:
         for chosen in [protocol] if protocol is not None else reader.protocols(study):
-            if chosen not in study.protocols:
+            of_rates = any(rate_of(each) for each in study.protocols)
+            if chosen not in (*study.protocols, *[ALL] * of_rates):
                 typer.echo(f"{study.name} is not run under {chosen}: left out.", err=True)
                 continue
             made = reader.report(study, chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import torch
 
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
+from sharpen.evaluation.collapse import collapse_note
+from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.members import Job, Listener, Member
 from sharpen.graph import Graph
@@ -46,6 +49,7 @@ class Backbone:
         trainer: Who trains: this process, or a cluster (:func:`sharpen.cluster.pool.trainer_on`).
         names: Models of one's own: from what candidates call them to what a trial does.
         model_args: Further arguments of models that are not the paper's, by name.
+        prior: Class proportions that candidates with a balance are pulled towards (:mod:`sharpen.prior`); None: all alike.
         cuts: How the graph of the fit was taken in batches for each model, None for not at all; what is missing is decided when
             it is first needed, and then stays.
 
@@ -64,10 +68,12 @@ class Backbone:
         cuts: Mapping[str, str | None] | None = None,
         names: Mapping[str, str] | None = None,
         model_args: Mapping[str, Any] | None = None,
+        prior: str | None = None,
     ) -> None:
         self.settings, self.device, self.balanced, self.progress = dict(settings), device, balanced, progress
         self.batching, self._tell, self._trainer = batching, tell, trainer
-        self._names, self.model_args = dict(names or {}), model_args
+        self._names, self.model_args, self.prior = dict(names or {}), model_args, prior
+        self._uses: dict[Candidate, list[float]] = {}
         self.cuts, self.notes = dict(cuts or {}), list[str]()
         self._spreads: bool | None = None
 
@@ -157,6 +163,7 @@ class Backbone:
                 job.candidate.model,
                 lam=job.candidate.lam,
                 balance=job.candidate.balance,
+                prior=self.prior if job.candidate.balance else None,
                 split=job.split.name,
                 seed=job.seed,
                 batching=self.cuts[job.candidate.model],
@@ -181,8 +188,17 @@ class Backbone:
         for job, record in zip(jobs, records, strict=True):
             assert record.logits is not None
             ok = record.status == "ok"
+            self._uses.setdefault(job.candidate, []).append(record.metrics.get("class_use", math.nan))
             members += listener.judged(job, record.logits, record.weights, ok, record.traces, spread=spread)
         return members
+
+    def collapses(self, chosen: Iterable[Candidate]) -> list[str]:
+        """What to say of those of the chosen that empty classes."""
+        own = dict.fromkeys(candidate.rough for candidate in chosen if candidate.sharpens)
+        plain = {c: float(np.mean(self._uses.get(c.plain.rough, [1.0]))) for c in own}
+        uses = {candidate: self._uses.get(candidate, []) for candidate in own}
+        notes = [collapse_note(c.name, uses[c], [plain[c]] * len(uses[c])) for c in own]
+        return [note.removesuffix(".") for note in notes if note]
 
     def logits(
         self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]

@@ -65,7 +65,9 @@ class Candidate:
         return replace(self, spread=False)
 
 
-def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto") -> list[Candidate]:
+def list_candidates(
+    model: Any = "auto", lam: Any = "auto", balance: Any = "auto", prior: Any = None
+) -> list[Candidate]:
     """All candidates to train, those first that a short search should not miss; each is judged with spread labels too.
 
     Plain training is always among them, as the baseline; so is the plain MLP where models are chosen automatically, to
@@ -75,6 +77,7 @@ def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto
         model: ``auto``, a name, a model of one's own, or several of these.
         lam: ``auto``, a number, or several.
         balance: ``auto`` (without, and as strong as λ), a number, or several.
+        prior: Class proportions, or None. Whoever gives them wants them used: what sharpens has a balance then.
 
     >>> [c.name for c in list_candidates("gcn", lam=0.25, balance=0.0)]
     ['plain GCN', 'GCN with λ = 0.25']
@@ -92,7 +95,13 @@ def list_candidates(model: Any = "auto", lam: Any = "auto", balance: Any = "auto
     models = sorted(models, key=_waits)
     later = [(place + _waits(name), Candidate(name, *pair)) for name in models for place, pair in enumerate(pairs)]
     first = [Candidate(name) for name in models if _waits(name) in (0, _MLP_WAITS)]
-    return list(dict.fromkeys([*first, *(candidate for _, candidate in sorted(later, key=lambda entry: entry[0]))]))
+    found = list(dict.fromkeys([*first, *(candidate for _, candidate in sorted(later, key=lambda entry: entry[0]))]))
+    if prior is None:
+        return found
+    used = [candidate for candidate in found if candidate.balance or not candidate.sharpens]
+    if not any(candidate.balance for candidate in used):
+        raise InputError(f"class_prior is {prior!r}, but balance is 0, so that it would do nothing; raise the balance")
+    return used
 
 
 def _waits(model: str) -> int:

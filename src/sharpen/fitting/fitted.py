@@ -212,7 +212,7 @@ def conclude(
     alone_account = _account_of_isolated(graph, lonely)
     delivered = jury.probabilities(graph, y if jury.spreads else np.full_like(y, -1), graph.num_classes, backbone)
     report = _report(evidence, chosen, votes_of, found, graph, delivered, ensemble=ensemble, seed=seed, metric=metric)
-    notes += _note_of_isolated(alone_account)
+    notes += [*_note_of_isolated(alone_account), *backbone.collapses(chosen)]
     if report["surest"]["warning"]:
         notes.append(report["surest"]["warning"])
     report |= {"metric": metric, "settings": dict(settings), "seed": seed, "notes": notes}

@@ -10,10 +10,12 @@ import pandas as pd
 from sharpen.analysis.dynamics import Traces
 from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
 from sharpen.report.blocks import Report
+from sharpen.report.rates import EPOCHS, QUALITY, rates_report
 from sharpen.report.shares import run_seconds
 from sharpen.report.study import ranking_report, study_report
 from sharpen.store import Store
 from sharpen.studies import Study, load_study
+from sharpen.studies.protocol import ALL, rate_of
 from sharpen.studies.work import why_no_data
 
 
@@ -35,15 +37,16 @@ class Reader:
         self.store, self.unavailable, self.max_epochs = store, unavailable, max_epochs
         # With what was run again for a trace: its scores do not count, its time does.
         self.frame = store.runs()
-        self._found: list[tuple[Study, str, Outcome]] = []
+        self._found: list[tuple[Study, str, str, Outcome]] = []
 
-    def outcome(self, study: Study, protocol: str) -> Outcome:
-        """What the records say about a study under a protocol."""
-        for own, under, known in self._found:
-            if under == protocol and own == study:
+    def outcome(self, study: Study, protocol: str, score: str = "test") -> Outcome:
+        """What the records say about a study under a protocol, by their score or by another of their columns."""
+        for own, under, by, known in self._found:
+            if under == protocol and own == study and by == score:
                 return known
-        found = outcome(study, protocol, self.frame, unavailable=self.unavailable, max_epochs=self.max_epochs)
-        self._found.append((study, protocol, found))
+        missing, limit = self.unavailable, self.max_epochs
+        found = outcome(study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score)
+        self._found.append((study, protocol, score, found))
         return found
 
     def protocols(self, study: Study) -> list[str]:
@@ -54,6 +57,8 @@ class Reader:
         done = [p for p in offered if self.outcome(source, p).complete]
         if study.traces:
             done = [p for p in done if self._traced(self.outcome(source, p))]
+        if any(rate_of(protocol) for protocol in offered):
+            return [ALL, *done]
         return done or [p for p in offered if self.outcome(source, p).finished][:1] or offered[:1]
 
     def has_runs(self, study: Study, protocol: str | None) -> bool:
@@ -76,6 +81,11 @@ class Reader:
         """The report of a study under a protocol."""
         if study.reads is not None:
             return ranking_report(study, self.outcome(_source(study), protocol))
+        if protocol == ALL:
+            scores = (*EPOCHS.values(), *QUALITY)
+            return rates_report(
+                {score: [self.outcome(study, each, score) for each in study.protocols] for score in scores}
+            )
         found = self.outcome(study, protocol)
         return study_report(found, self.traces(found) if study.traces else None)
 

@@ -27,6 +27,7 @@ from sharpen.report.study_tables import details, gain_grid, is_heterophilous, sc
 from sharpen.report.study_text import (
     agreement_sentence,
     band_sentences,
+    collapse_sentences,
     cost_sentence,
     gain_sentences,
     gap_sentence,
@@ -95,6 +96,7 @@ def _findings(outcome: Outcome, curves: Sequence[Curve], trajectories: Sequence[
         found += band_sentences(curves, missing_lams(outcome, curves))
     else:
         found += gain_sentences(outcome, [contrast.name for contrast in _leading_contrasts(outcome.study)], _MOST_GRIDS)
+    found += collapse_sentences(outcome)
     if outcome.protocol == "paper":
         found += [agreement_sentence(outcome, name) for name in outcome.names if _published(outcome, name)]
     return found

@@ -13,6 +13,7 @@ from sharpen.analysis.curves import Band, Curve, glass_bands
 from sharpen.analysis.dynamics import Dynamics
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.provenance import Cost, Provenance
+from sharpen.analysis.runs import collapsed_runs
 from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
 from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
@@ -75,6 +76,29 @@ def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[st
     if rest:
         lines.append(f"{rest} other {plural('comparison', rest)}: no cell has all its pairs yet.")
     return lines
+
+
+def collapse_sentences(outcome: Outcome) -> list[str]:
+    """Which variants emptied classes by the last epoch of their runs, in which cells.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.analysis.outcome import outcome
+    >>> collapse_sentences(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    []
+    """
+    found: dict[str, dict[str, str]] = {}
+    for cell in outcome.cells:
+        for variant, against in outcome.study.compare:
+            side, other = cell.sides[variant], cell.sides[against]
+            if against == outcome.study.baseline and (count := collapsed_runs(side, other)):
+                own = found.setdefault(variant, {})
+                own[cell_title(cell.dataset, cell.model)] = f"{count} of {len(side.runs)} runs"
+    return [
+        f"{variant} empties classes by the last epoch: {', '.join(f'{name} ({runs})' for name, runs in cells.items())}. A balance, "
+        "or class proportions as a prior, forbids that."
+        for variant, cells in found.items()
+    ]
 
 
 def gap_sentence(cells: Sequence[Dynamics]) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 
 from sharpen.errors import printable
 from sharpen.revision import revision
-from sharpen.trial import Record, Trial, id_of
+from sharpen.trial import LAST, METRICS, Record, Trial, id_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,14 +31,14 @@ RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precisio
 PROVENANCE = ("versions", "revision", "created", "members", "rerun")
 _RESULT_TYPES = {
     "id": str,
-    **dict.fromkeys(("val", "test", "seconds"), float),
+    **dict.fromkeys(("val", "test", "seconds", *METRICS, *LAST), float),
     **dict.fromkeys(("best_epoch", "members", "rerun"), int),
     **dict.fromkeys(("status", "device", "precision", "versions", "revision", "created", "way", "model_digest"), str),
 }
 RUN = ("device", "precision", "best_epoch", "val", "test")
 # Columns that files of earlier versions lack, and that are null there. All others have always been written: a file without one of
 # them is damaged.
-LATER = ("lam_max", "batching", "model_args", "run", "rerun", "way", "model_digest")
+LATER = ("lam_max", "batching", "model_args", "prior", "run", "rerun", "way", "model_digest", *METRICS, *LAST)
 _CHECKSUM = re.compile(r"-sha([0-9a-f]{16})-[0-9a-f]{16}\.parquet$")
 _MOST_SECONDS = 1e9  # thirty years
 
@@ -99,7 +99,7 @@ def schema_of(part: str) -> pa.Schema:
     if part == "traces":
         columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
-        results = (*RESULTS, *PROVENANCE)
+        results = (*RESULTS, *METRICS, *LAST, *PROVENANCE)
         columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
         columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
     return pa.schema(list(columns.items()))
@@ -125,6 +125,7 @@ def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Ta
     rows = [
         asdict(record.trial)
         | {name: getattr(record, name) for name in RESULTS}
+        | {name: record.metrics.get(name) for name in (*METRICS, *LAST)}
         | {
             "id": record.trial.id,
             "versions": json.dumps(record.versions, sort_keys=True),

@@ -1,6 +1,6 @@
 """Studies: declared sets of trials, what runs them, and how far they are."""
 
-from sharpen.studies.loading import each_once, list_studies, load_study
+from sharpen.studies.loading import each_once, list_studies, load_study, own_studies
 from sharpen.studies.plan import Cell, CellPlan, plan
 from sharpen.studies.protocol import PROTOCOLS, runs
 from sharpen.studies.spec import Contrast, Study, Variant
@@ -15,6 +15,7 @@ __all__ = [
     "each_once",
     "list_studies",
     "load_study",
+    "own_studies",
     "plan",
     "runs",
 ]

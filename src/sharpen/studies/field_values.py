@@ -26,7 +26,7 @@ _ELSEWHERE = {
 # What a variant may set: the rest of a trial comes from its cell and its run.
 _FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
 _FLAGS = ("residual", "input_linear", "sharpen_val")
-_WORDS = ("norm", "batching")
+_WORDS = ("norm", "batching", "prior")
 _WHOLE = ("layers", "hidden", "epochs")
 # What a value may start from, and the fields that are of its kind.
 _BASES = {

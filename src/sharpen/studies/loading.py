@@ -17,7 +17,7 @@ from sharpen.models.registry import MODELS, check_model
 from sharpen.paper import published_tables
 from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
 from sharpen.studies.own_graphs import dataset_names, known_as
-from sharpen.studies.protocol import PROTOCOLS, one_of
+from sharpen.studies.protocol import known_protocol, one_of
 from sharpen.studies.spec import Contrast, Study, Variant
 from sharpen.studies.yaml_source import Source, Where, read, shown
 from sharpen.trial import Trial
@@ -37,6 +37,9 @@ PAPER_STUDIES = (
     "test-only",
     "comparison",
 )
+# Our own, in the order of their findings.
+_OWN_STUDIES = ("label-rates",)
+_STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
     "title",
     "about",
@@ -71,11 +74,20 @@ def list_studies() -> list[Study]:
     >>> [study.name for study in list_studies()][:3]
     ['main', 'lambda-curves', 'universal']
     """
-    return [_paper_study(name) for name in PAPER_STUDIES]
+    return [_included(name) for name in PAPER_STUDIES]
+
+
+def own_studies() -> list[Study]:
+    """Studies beyond the paper that come with the package.
+
+    >>> [study.name for study in own_studies()]
+    ['label-rates']
+    """
+    return [_included(name) for name in _OWN_STUDIES]
 
 
 def load_study(name_or_path: str | Path) -> Study:
-    """A study of the paper by its name, or your own by the path of its YAML file.
+    """A study that is included, by its name; or your own, by the path of its YAML file.
 
     >>> load_study("universal").title
     'One λ for all'
@@ -85,11 +97,11 @@ def load_study(name_or_path: str | Path) -> Study:
     """
     text, path = str(name_or_path), Path(name_or_path)
     named = isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text or "\\" in text
-    if named or (text not in PAPER_STUDIES and path.exists()):
+    if named or (text not in _STUDIES and path.exists()):
         return _study(path.stem, read(path))
-    if text not in PAPER_STUDIES and (own := Path(f"{text}.yaml")).is_file():
+    if text not in _STUDIES and (own := Path(f"{text}.yaml")).is_file():
         raise InputError(f"there is no study {text!r}, but there is a file {own}; give that name")
-    return _paper_study(one_of("study", text, PAPER_STUDIES))
+    return _included(one_of("study", text, _STUDIES))
 
 
 def each_once(studies: Iterable[Study]) -> list[Study]:
@@ -106,8 +118,9 @@ def each_once(studies: Iterable[Study]) -> list[Study]:
 
 
 @cache
-def _paper_study(name: str) -> Study:
-    with as_file(files("sharpen.studies").joinpath("paper", f"{name}.yaml")) as path:
+def _included(name: str) -> Study:
+    folder = "paper" if name in PAPER_STUDIES else "own"
+    with as_file(files("sharpen.studies").joinpath(folder, f"{name}.yaml")) as path:
         return _study(name, read(path))
 
 
@@ -141,7 +154,7 @@ def _study(name: str, source: Source) -> Study:
         published_runs=_published_runs(source),
         datasets=datasets,
         models=models,
-        protocols=source.words(("protocols",), content.get("protocols", ["paper", "paired"]), PROTOCOLS, "protocol"),
+        protocols=_protocols(source),
         runs=_count(source, ("runs",), content["runs"]) if content.get("runs") is not None else None,
         traces=flag(source, ("traces",), content.get("traces", False)),
         variants=variants,
@@ -157,6 +170,11 @@ def _study(name: str, source: Source) -> Study:
     return study
 
 
+def _protocols(source: Source) -> tuple[str, ...]:
+    names = source.words(("protocols",), source.content.get("protocols", ["paper", "paired"]), None, "protocol")
+    return tuple(known_protocol(name, where=source.place(("protocols", index))) for index, name in enumerate(names))
+
+
 def _check_reading(source: Source) -> None:
     """Whether a study that shows the records of another says nothing that would have no effect, and can show something."""
     where: Where = ("reads",)
@@ -167,7 +185,7 @@ def _check_reading(source: Source) -> None:
             raise source.fail((key,), problem)
     if source.content.get("published", _RANKED) != _RANKED:
         raise source.fail(("published",), f"a study that reads another ranks the published table {_RANKED}; name that")
-    shown = _paper_study(name)
+    shown = _included(name)
     if not shown.choose or shown.variants[shown.baseline or ""].fields.get("lam") != 0:
         raise source.fail(where, f"{name} has not both plain training and a choice by validation to rank; read main")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sharpen.errors import InputError
 from sharpen.models.registry import check_model
 from sharpen.studies.own_graphs import known_as
-from sharpen.studies.protocol import PROTOCOLS, covers, one_of, runs
+from sharpen.studies.protocol import ALL, covers, known_protocol, runs
 from sharpen.studies.spec import Study, Variant
 from sharpen.trial import Trial
 
@@ -56,7 +56,7 @@ def plan(
 
     Args:
         study: What to plan.
-        protocol: ``paper``, ``paired`` or ``ablation``.
+        protocol: One of :mod:`sharpen.studies.protocol`; ``all`` for all that the study has, one after the other.
         datasets, models: Those to keep; None: all of the study's.
         max_epochs: An upper limit to the epochs of every trial: for a quick look, not for results.
 
@@ -65,7 +65,9 @@ def plan(
     >>> [str(cell.cell) for cell in cells], [len(trials) for trials in cells[0].trials.values()]
     (['cora gcn', 'cora sage', 'cora gat'], [5, 5])
     """
-    one_of("protocol", protocol, PROTOCOLS)
+    if protocol == ALL:
+        return [cell for each in study.protocols for cell in plan(study, each, datasets, models, max_epochs)]
+    known_protocol(protocol)
     if protocol not in study.protocols:
         raise InputError(f"study {study.name!r} is not run under {protocol!r}; choose {' or '.join(study.protocols)}")
     datasets = None if datasets is None else [known_as(dataset) for dataset in datasets]

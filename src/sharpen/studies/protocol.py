@@ -1,4 +1,4 @@
-"""Which (split, seed) pairs a cell is run on: the paper's own, or twenty for paired comparisons.
+"""Which (split, seed) pairs a cell is run on: the paper's own, twenty for paired comparisons, or draws with a number of labels.
 
 Only names: nothing here reads a file, so that a study can be planned on a machine that has no data. A run's seed is its number,
 so that no two runs of a cell share their first weights.
@@ -16,17 +16,71 @@ ogbn-…       its split, 5 seeds                                     its split,
 A third, ``ablation``, is the paper's with the one difference that its ablation scripts make: on Planetoid they draw the split with
 seed 42, and not with seed 123 as its main sweep does. It serves to show what that difference alone does to a score, and has no
 other cells.
+
+Two more are families, for studies of the number of labels: ``few-5`` draws 5 labels for each class of a homophilous graph,
+``share-20`` takes 20 % of the nodes of a heterophilous one, whose classes few labels do not tell apart. A study may have several,
+and ``all`` stands for all of them where runs are planned.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sharpen.datasets.catalog import CATALOG, looks_like_a_file
 from sharpen.errors import InputError, did_you_mean
 
 PROTOCOLS = ("paper", "paired", "ablation")
+ALL = "all"
 _PAIRS = 20
+# Validation and test nodes of a draw with few labels, as in the paper's splits; fewer, in the same proportion, on a small graph.
+_FEW_VAL, _FEW_TEST = 500, 1000
+_SHARE_VAL = 20
+
+
+class Rate(NamedTuple):
+    """How many labels a protocol draws.
+
+    >>> rate_of("few-5"), rate_of("share-20").words, rate_of("paper")
+    (Rate(kind='few', number=5), '20 % of the nodes', None)
+    """
+
+    kind: str
+    number: int
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{self.number} labels per class" if self.kind == "few" else f"{self.number} % of the nodes"
+
+    def split(self, dataset: str, seed: int) -> str:
+        """The name of a draw."""
+        if self.kind == "share":
+            return f"stratified-{self.number}-{_SHARE_VAL}-{100 - _SHARE_VAL - self.number}-seed{seed}"
+        info = CATALOG[dataset]
+        left = info.nodes - self.number * info.classes
+        val, test = (_FEW_VAL, _FEW_TEST) if left >= _FEW_VAL + _FEW_TEST else (left // 3, 2 * (left // 3))
+        return f"balanced-{self.number}-{val}-{test}-seed{seed}"
+
+
+def rate_of(protocol: str) -> Rate | None:
+    """The number of labels that a protocol is about; None for one that has its labels from elsewhere."""
+    match = re.fullmatch(r"(few|share)-([1-9]\d{0,3})", protocol)
+    if match is None or (match[1] == "share" and int(match[2]) >= 100 - _SHARE_VAL):
+        return None
+    return Rate(match[1], int(match[2]))
+
+
+def known_protocol(protocol: object, *, where: str = "") -> str:
+    """The name, if it is that of a protocol.
+
+    >>> known_protocol("few-3")
+    'few-3'
+    """
+    if isinstance(protocol, str) and rate_of(protocol) is not None:
+        return protocol
+    return one_of("protocol", protocol, (*PROTOCOLS, "few-5", "share-20"), where=where)
 
 
 def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[str, int]]:
@@ -34,15 +88,20 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
 
     Args:
         dataset: A dataset's name.
-        protocol: ``paper``, ``paired`` or ``ablation``.
+        protocol: ``paper``, ``paired``, ``ablation``, or one of a number of labels, as ``few-5``.
         count: How many runs, if not as many as the protocol says.
 
     >>> runs("cora", "paper")[:2]
     [('balanced-20-500-1000-seed123', 0), ('balanced-20-500-1000-seed123', 1)]
     >>> runs("squirrel", "paired")[10:12]
     [('given-0', 10), ('given-1', 11)]
+    >>> runs("digits", "few-50", 1), runs("squirrel", "share-5", 1)
+    ([('balanced-50-432-864-seed0', 0)], [('stratified-5-20-75-seed0', 0)])
     """
-    splits = CATALOG[one_of("dataset", dataset, tuple(CATALOG))].splits
+    known = one_of("dataset", dataset, tuple(CATALOG))
+    if (rate := rate_of(known_protocol(protocol))) is not None:
+        return [(rate.split(known, i), i) for i in range(count or _PAIRS)]
+    splits = CATALOG[known].splits
     names, usual = splits.paper, splits.runs
     if one_of("protocol", protocol, PROTOCOLS) == "paired":
         usual = _PAIRS
@@ -56,9 +115,13 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
 def covers(protocol: str, dataset: str) -> bool:
     """Whether a protocol has runs of its own on a dataset; that of the ablations has them on Planetoid only.
 
+    Labels per class are for graphs in which neighbours are alike, shares of the nodes for those in which they are not.
+
     >>> covers("paper", "photo"), covers("ablation", "photo"), covers("ablation", "cora")
     (True, False, True)
     """
+    if (rate := rate_of(protocol)) is not None:
+        return CATALOG[dataset].heterophilous == (rate.kind == "share")
     return protocol != "ablation" or CATALOG[dataset].splits.ablation is not None
 
 

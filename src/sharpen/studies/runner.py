@@ -90,7 +90,7 @@ def run(
     Args:
         studies: One, or several; a trial that they share is trained once.
         store: Where records are, and go.
-        protocol: ``paper``, ``paired`` or ``ablation``.
+        protocol: One of :mod:`sharpen.studies.protocol`, or ``all`` of each study's.
         on: ``here``, in this process; ``ray`` or ``ray://HOST:PORT``, on a cluster (:func:`sharpen.cluster.connection.connected`).
         device, precision: As :func:`sharpen.train` takes them.
         datasets, models: Those to keep; None: all.

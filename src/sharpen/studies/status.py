@@ -65,15 +65,16 @@ def progress(
     missing = work.missing(store)
     running = {id_ for claim in store.claims() for id_ in claim.ids} & missing.keys()
     sizes, cells = Sizes(costs), []
-    for planned in work.planned:
-        ids = {trial.id for trials in planned.trials.values() for trial in trials}
+    for cell in dict.fromkeys(planned.cell for planned in work.planned):  # several protocols may have it
+        own = [planned for planned in work.planned if planned.cell == cell]
+        ids = {trial.id for planned in own for trials in planned.trials.values() for trial in trials}
         todo = [missing[id_] for id_ in ids & missing.keys()]
-        reason = planned.reason
+        reason = own[0].reason
         if reason is None and ids & missing.keys() - running:
-            reason = why_no_data(planned.cell.dataset, data)
+            reason = why_no_data(cell.dataset, data)
         cells.append(
             CellProgress(
-                cell=planned.cell,
+                cell=cell,
                 done=len(ids - missing.keys()),
                 running=len(ids & running),
                 missing=len(ids & missing.keys() - running),

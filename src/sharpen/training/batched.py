@@ -84,6 +84,7 @@ class BatchedPopulation(Members):
             draw(network.initials, [trial.seed for trial in trials], device, dtype),
             network.statistics(len(trials), device, dtype),
             y,
+            network.num_classes,
             metric,
             trials,
             [renumbered[id(split)] for split in splits],
@@ -193,13 +194,15 @@ class BatchedPopulation(Members):
         self._note(val)
         return [self._score(logits, self.masks["train"]), val]
 
+    @torch.no_grad()
     def results(self) -> Results:
         """What the members came to, from the weights of their best epochs. Here, once, the test labels are read."""
         logits = self._logits(self.best_weights)
         test = self._score(logits, self.masks["test"])
         place = torch.from_numpy(self._place).to(logits.device)
         self.best_logits = logits[:, place] if self._keeps else logits[:, :0]
-        results = Results(self, test)
+        last = logits if self.terms.choose == "last" else self._logits(self.parameters | self.statistics)
+        results = Results(self, test, self._metrics(logits, last))
         if not self._keeps:  # they were needed here only
             results.weights = {}
         return results

@@ -14,7 +14,19 @@ from sharpen.errors import InputError
 from sharpen.training.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
 from sharpen.trial import Record, Trial
 
-_SCALARS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "versions", "members", "way")
+_SCALARS = (
+    "val",
+    "test",
+    "best_epoch",
+    "status",
+    "seconds",
+    "device",
+    "precision",
+    "versions",
+    "members",
+    "way",
+    "metrics",
+)
 _ENDING = ".finished.safetensors"
 
 

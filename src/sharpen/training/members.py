@@ -13,13 +13,18 @@ import torch
 from torch import Tensor
 
 from sharpen.evaluation.metrics import accuracy, balanced_accuracy, roc_auc
+from sharpen.evaluation.populations import held_out_scores
 from sharpen.graph import Split
 from sharpen.kernels.adam import Adam
 from sharpen.kernels.dropout import member_keys
 from sharpen.kernels.loss import TRACED
-from sharpen.objective import Objective
+from sharpen.objective import Objective, class_use
+from sharpen.prior import proportions
 from sharpen.training.ways import Moment
 from sharpen.trial import Trial
+
+# So many class scores at a time are looked at once a population is trained: they are copied in double precision.
+_SCORES_AT_ONCE = 2**24
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Members:
     Args:
         parameters, statistics: The first weights of every member, and what else its model keeps, by name, [R, ...].
         y: The classes of all nodes, on the device; −1 where unknown.
+        num_classes: How many there are.
         metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order and in the numbers of ``y``.
@@ -63,6 +69,7 @@ class Members:
         parameters: dict[str, Tensor],
         statistics: dict[str, Tensor],
         y: Tensor,
+        num_classes: int,
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
@@ -75,7 +82,8 @@ class Members:
         def column(name: str) -> Tensor:
             return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
 
-        self.objective = Objective.of(trials, terms.class_weight, device, dtype)
+        priors = _priors(trials, splits, y, num_classes)
+        self.objective = Objective.of(trials, terms.class_weight, priors, device, dtype)
         rates = [trial.dropout or 0.0 for trial in trials]
         self.dropout = torch.tensor(rates, dtype=dtype, device=device) if any(rates) else None
 
@@ -134,20 +142,47 @@ class Members:
         return roc_auc(logits[..., 1] - logits[..., 0], self.y, mask)
 
     @torch.no_grad()
+    def _metrics(self, best: Tensor, last: Tensor) -> dict[str, Tensor]:
+        """What else is recorded of the members' class scores at the chosen and at the last epoch, by name, [R]."""
+        found: dict[str, Tensor] = {}
+        for ending, logits in (("", best), ("_last", last)):
+            step = max(1, _SCORES_AT_ONCE // logits[0].numel())
+            parts = [self._some_metrics(logits[i : i + step], slice(i, i + step)) for i in range(0, self.members, step)]
+            found |= {f"{name}{ending}": torch.cat([part[name] for part in parts]) for name in parts[0]}
+        return found | {f"{part}_last": self._score(last, self.masks[part]) for part in ("val", "test")}
+
+    def _some_metrics(self, logits: Tensor, members: slice) -> dict[str, Tensor]:
+        scores = held_out_scores(logits, self.y, self.masks["val"][members], self.masks["test"][members])
+        used = class_use(logits, self.y, self.labeled[members], self.unlabeled[members])
+        return scores | {"class_use": used.double()}
+
+    @torch.no_grad()
     def _trace(self, values: list[Tensor]) -> None:
         self.alive &= torch.isfinite(values[0])
         now = torch.stack([value.to(self.traces.dtype) for value in values])
         self.traces.index_copy_(1, self.epoch_number[None], now[:, None])
 
 
+def _priors(trials: Sequence[Trial], splits: Sequence[Split], y: Tensor, num_classes: int) -> list[list[float]] | None:
+    """The class proportions of every member, where they have a prior; all have one, or none."""
+    if any(trial.prior is None for trial in trials):
+        return None
+    known = y.cpu().numpy()
+    return [
+        proportions(str(trial.prior), num_classes, known[split.train.numpy()], known)
+        for trial, split in zip(trials, splits, strict=True)
+    ]
+
+
 class Results:
     """A finished population, on the host."""
 
-    def __init__(self, population: Members, test: Tensor) -> None:
+    def __init__(self, population: Members, test: Tensor, metrics: dict[str, Tensor]) -> None:
         self.alive = population.alive.cpu().numpy()
         self.val = np.where(self.alive, population.best_val.cpu().numpy(), np.nan)
         self.test = np.where(self.alive, test.cpu().numpy(), np.nan)
         self.best_epoch = np.where(self.alive, population.best_epoch.cpu().numpy(), -1)
+        self.metrics = {name: np.where(self.alive, values.cpu().numpy(), np.nan) for name, values in metrics.items()}
         self.logits = population.best_logits.cpu().numpy()
         names = population.STEP + population.SCORES
         self.traces = dict(zip(names, population.traces.cpu().numpy(), strict=True))

@@ -34,7 +34,8 @@ class Population(Members):
     ) -> None:
         self.way, self.inputs = way, way.inputs
         parameters, statistics = way.start(trials)
-        super().__init__(parameters, statistics, self.inputs.labels(), metric, trials, splits, self.inputs.dtype, terms)
+        y, dtype = self.inputs.labels(), self.inputs.dtype
+        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, dtype, terms)
         self.leaves = way.leaves(self.parameters)
         shape = (self.members, self.inputs.num_nodes, way.num_classes)
         self.best_logits = torch.zeros(shape, dtype=self.inputs.dtype, device=self.inputs.device)
@@ -64,7 +65,11 @@ class Population(Members):
         torch.where(better[:, None, None], logits, self.best_logits, out=self.best_logits)
         return [self._score(logits, self.masks["train"]), val]
 
+    @torch.no_grad()
     def results(self) -> Results:
         """What the members came to. Here, once, the test labels are read."""
         test = self._score(self.best_logits, self.masks["test"])
-        return Results(self, test)
+        last = self.best_logits
+        if self.terms.choose == "best":
+            last = self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())
+        return Results(self, test, self._metrics(self.best_logits, last))

@@ -38,6 +38,7 @@ def make_records(
             weights={name: weight[r].copy() for name, weight in results.weights.items()},
             way=way,
             model_digest=digest,
+            metrics={name: float(values[r]) for name, values in results.metrics.items()},
         )
         for r, trial in enumerate(trials)
     ]

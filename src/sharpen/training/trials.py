@@ -15,6 +15,7 @@ from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
 from sharpen.models.registry import PAPER_MODELS, REGISTRY
+from sharpen.prior import check_prior
 from sharpen.training.decision import decide
 from sharpen.training.device import arithmetic, describe_device, resolve_device
 from sharpen.training.full_batch import train_full
@@ -163,6 +164,7 @@ def resolve(trial: Trial, dataset: Dataset, held_out: bool = True) -> Trial:
         )
     default = (*dataset.splits.paper, *dataset.splits.paired_names(1))[0]
     resolved = trial.resolve(default, dataset.name)
+    check_prior(resolved.prior, dataset.graph.num_classes, dataset.name)
     split, y = dataset.splits[str(resolved.split)], dataset.graph.y
     for part in ("train", "val", "test"):
         nodes = getattr(split, part)
@@ -195,7 +197,7 @@ def shared(trial: Trial) -> tuple[object, ...]:
     # Members of our own models may differ in dropout; a module of somebody's own has it in its code.
     fields = [name for name in ARCHITECTURE if own is None or name != "dropout"]
     architecture = (trial.model, trial.model_args, *(getattr(trial, name) for name in fields))
-    return (*architecture, trial.epochs, trial.lam_max is not None, trial.batching)
+    return (*architecture, trial.epochs, trial.lam_max is not None, trial.batching, trial.prior is not None)
 
 
 def blueprint_of(num_features: int, num_classes: int, trial: Trial) -> Blueprint:

@@ -17,6 +17,7 @@ from sharpen.report.shares import Share, shares, was_run
 from sharpen.report.tally import Tally, contrast_words, tally
 from sharpen.studies.cost import duration
 from sharpen.studies.plan import Cell
+from sharpen.studies.protocol import ALL, rate_of
 from sharpen.studies.spec import Study
 
 _Curves = Mapping[Cell, tuple[Curve, str]]
@@ -81,6 +82,10 @@ def _strictness(protocol: str) -> int:
 
 
 def _protocol_words(study: Study, protocol: str) -> str:
+    if (rate := rate_of(protocol)) is not None:
+        return rate.words
+    if protocol == ALL:
+        return "every number of labels"
     if study.runs is not None:
         return f"{protocol} protocol: {study.runs} runs a variant"
     return _PROTOCOLS.get(protocol, protocol)

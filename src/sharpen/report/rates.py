@@ -1,0 +1,259 @@
+"""The report of a study of the number of labels: gain against labels, where classes are emptied, calibration, and the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sharpen.analysis.outcome import Outcome
+from sharpen.analysis.rates import RateCurve, RatePoint, derive_rule, halves, judge, merged, rate_curves
+from sharpen.evaluation import paired_difference
+from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report, Sentences, Tables
+from sharpen.report.cells import Gain, signed
+from sharpen.report.charts import Chart, axis, lines, series
+from sharpen.report.names import cell_title, dataset_title, model_title, plural
+from sharpen.report.shares import run_seconds
+from sharpen.report.study_tables import details
+from sharpen.report.study_text import cost_sentence, provenance_sentence
+from sharpen.report.tables import Column, Place, Table
+from sharpen.studies.protocol import Rate
+from sharpen.studies.spec import Study
+
+EPOCHS = {"last epoch": "test_last", "epoch by validation": "test"}
+"""Which score is shown, by what to call it: those without validation labels have the first alone."""
+QUALITY = {
+    "macro_f1": "macro-F1",
+    "ece": "ECE",
+    "log_loss": "log-loss",
+    "brier": "Brier score",
+    "ece_scaled": "ECE, scaled",
+    "log_loss_scaled": "log-loss, scaled",
+    "brier_scaled": "Brier score, scaled",
+}
+"""What else is compared, and what to call it; scaled: after temperature scaling on validation labels."""
+_COLORS = ("blue", "vermilion", "green", "pink", "amber", "sky", "wine", "olive", "ink")
+# A collapse loses tens of points; what lies below leaves the picture, and the table has it.
+_LOWEST = -20.0
+# What a rule may not be made of: it knows more than the number of labels.
+_KNOWS_MORE = "prior"
+
+_Scored = Mapping[str, Sequence[Outcome]]
+
+
+def rates_report(scored: _Scored) -> Report:
+    """The report of a study over all of its numbers of labels.
+
+    Args:
+        scored: By score (:data:`EPOCHS` and :data:`QUALITY`), the outcomes of all protocols of one study.
+    """
+    outcomes = scored["test"]
+    whole, study = merged(outcomes), outcomes[0].study
+    curves = {name: rate_curves(scored[score]) for name, score in EPOCHS.items()}
+    last = curves["last epoch"]
+    findings = [*_gain_sentences(last), *_collapse_sentences(last), *_rule_sentences(study, last)]
+    calibration = _quality_table(study, scored)
+    blocks: list[Block] = [Sentences(FOUND, tuple(findings))] if findings else []
+    if last:
+        blocks += [_gain_charts(study, curves), Tables("Gain by number of labels", _tables(study, curves))]
+    if calibration.rows:
+        blocks.append(Tables("Calibration", {"all": calibration}))
+    short = sum(cell.reason is not None for cell in whole.cells)
+    if short:
+        blocks.append(
+            Sentences(MISSING, (f"{short} of {len(whole.cells)} cells have no run yet, over all numbers of labels.",))
+        )
+    return Report(
+        study=study,
+        outcome=whole,
+        blocks=tuple(blocks),
+        data=details(whole),
+        cost=cost_sentence(whole.costs),
+        provenance=provenance_sentence(whole.provenance),
+        progress=f"{whole.finished:,} of {whole.planned:,}",
+        runs=run_seconds(whole),
+    )
+
+
+def _variants(study: Study) -> list[str]:
+    return [contrast.variant for contrast in study.compare if contrast.against == study.baseline]
+
+
+def _gain_sentences(curves: Sequence[RateCurve]) -> list[str]:
+    """What every variant gains at few and at many labels for each class, over all cells, at the last epoch."""
+    told = []
+    for variant in dict.fromkeys(curve.variant for curve in curves):
+        parts = []
+        for name, low, high in (("1 to 2", 1, 2), ("3 to 10", 3, 10), ("20 to 50", 20, 50)):
+            own = [
+                point.gain
+                for curve in curves
+                for point in curve.points
+                if curve.variant == variant and point.rate.kind == "few" and low <= point.rate.number <= high
+                if point.gain is not None
+            ]
+            if own:
+                lose = sum(gain < 0 for gain in own)
+                parts.append(
+                    f"{signed(float(np.mean(own)))} at {name} labels per class ({lose} of {len(own)} below zero)"
+                )
+        if parts:
+            told.append(f"{variant}, last epoch, mean gain in points over cells: {'; '.join(parts)}.")
+    return told
+
+
+def _collapse_sentences(curves: Sequence[RateCurve]) -> list[str]:
+    """Where classes are emptied, by variant."""
+    told = []
+    for variant in dict.fromkeys(curve.variant for curve in curves):
+        hit = [
+            (curve, point) for curve in curves if curve.variant == variant for point in curve.points if point.collapsed
+        ]
+        if not hit:
+            continue
+        worst = sorted(hit, key=lambda pair: -pair[1].collapsed / max(1, pair[1].effect.finished))[:5]
+        named = ", ".join(
+            f"{cell_title(curve.dataset, curve.model)} at {point.rate.words} ({point.collapsed} of {point.effect.finished} runs)"
+            for curve, point in worst
+        )
+        told.append(
+            f"{variant} empties classes by the last epoch in {sum(p.collapsed for _, p in hit)} runs of {len(hit)} "
+            f"{plural('cell', len(hit))}: {named}{' and others' if len(hit) > len(worst) else ''}."
+        )
+    return told
+
+
+def _rule_sentences(study: Study, curves: Sequence[RateCurve]) -> list[str]:
+    """The rule that half of the graphs gives, and what it does on the other half; then the other way round."""
+    own = [name for name in _variants(study) if _KNOWS_MORE not in study.variants[name].fields]
+    told = []
+    for chosen_on, tested_on in (halves(study), halves(study)[::-1]):
+        found = derive_rule(curves, chosen_on, own)
+        tested = None if found is None else judge(found.rule, curves, tested_on)
+        if found is None or tested is None or not tested.cells:
+            continue
+        rule = found.rule
+        lost = ", ".join(
+            f"{cell_title(dataset, model)} at {rate} ({signed(gain)})"
+            for (dataset, model, rate), gain in tested.losses.items()
+        )
+        told.append(
+            f"The rule of {', '.join(map(dataset_title, chosen_on))}: {rule.few} up to {rule.threshold:g} labels per class, "
+            f"{rule.many} beyond. On the other graphs: {signed(tested.gain)} points in the mean of {tested.cells} cells, "
+            f"{signed(tested.few_gain)} at 3 to 10 labels per class; {f'it loses on {lost}' if lost else 'it loses nowhere'}."
+        )
+    return told
+
+
+def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> Charts:
+    """Gain against the number of labels, one chart for each graph, a line for each variant; a view for each model and epoch."""
+    color = dict(zip(_variants(study), _COLORS, strict=False))
+    models = dict.fromkeys(curve.model for own in curves.values() for curve in own)
+    views: dict[str, Sequence[Chart | None]] = {}
+    for epoch, own in curves.items():
+        for model in models:
+            datasets = dict.fromkeys(curve.dataset for curve in own if curve.model == model)
+            charts = [
+                _chart(cell_title(name, model), [c for c in own if (c.dataset, c.model) == (name, model)], color)
+                for name in datasets
+            ]
+            if charts:
+                views[f"{model_title(model)}, {epoch}"] = charts
+    on_paper = tuple(name for name in views if name.endswith("last epoch"))
+    return Charts(
+        "Gain against the number of labels",
+        views,
+        text="The gain over plain training on the same draws, in points, with its 95 % t interval. Losses of more than "
+        f"{-_LOWEST:g} points leave the picture: there classes are emptied.",
+        layout=Layout("label-rates", (2.6, 2.0), columns=4, legend=True, views=on_paper),
+    )
+
+
+def _chart(title: str, own: Sequence[RateCurve], color: Mapping[str, str]) -> Chart:
+    kind = own[0].points[0].rate.kind
+    numbers = sorted({point.rate.number for curve in own for point in curve.points})
+    drawn = [
+        series(
+            curve.variant,
+            color.get(curve.variant, "grey"),
+            [point.rate.number for point in curve.points],
+            [_shown(point.gain) for point in curve.points],
+            low=[_shown(_end(point, 0)) for point in curve.points],
+            high=[_shown(_end(point, 1)) for point in curve.points],
+            **({} if len(curve.points) > 1 else {"points": True}),
+        )
+        for curve in own
+    ]
+    gains = [value for line in drawn for value in (*line["low"], *line["y"]) if value is not None]
+    label = "labels per class" if kind == "few" else "labeled nodes (%)"
+    ticks = [[number, str(number)] for number in numbers]
+    y = axis("gain (points)", decimals=1, min=max(_LOWEST, min(gains, default=0.0) - 0.5))
+    return lines(title, axis(label, decimals=0, symlog=1, ticks=ticks), y, drawn, zero=True, height=220)
+
+
+def _end(point: RatePoint, which: int) -> float | None:
+    return point.gain if point.interval is None else point.interval[which]
+
+
+def _shown(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _tables(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> dict[str, Table]:
+    return {
+        f"{variant}, {epoch}": _rate_table(f"{study.title}: {variant} against {study.baseline}, {epoch}", chosen)
+        for epoch, own in curves.items()
+        for variant in _variants(study)
+        if (chosen := [curve for curve in own if curve.variant == variant])
+    }
+
+
+def _rate_table(title: str, curves: Sequence[RateCurve]) -> Table:
+    """One comparison: a row for each cell, a column for each number of labels."""
+    rates = sorted({point.rate for curve in curves for point in curve.points})
+    columns = [Column("cell", "cell"), *(Column(_key(rate), rate.words, "right") for rate in rates)]
+    rows: list[tuple[Place, ...]] = []
+    for curve in curves:
+        at = {point.rate: point for point in curve.points}
+        rows.append((cell_title(curve.dataset, curve.model), *(_gain(at.get(rate)) for rate in rates)))
+    return Table(
+        title, tuple(columns), tuple(rows), notes=("Points, with 95 % t intervals; bold where they exclude zero.",)
+    )
+
+
+def _key(rate: Rate) -> str:
+    return f"{rate.kind}-{rate.number}"
+
+
+def _gain(point: RatePoint | None) -> Gain | None:
+    if point is None or point.gain is None:
+        return None
+    return Gain(point.gain, point.interval, point.effect.n, tell_n=False)
+
+
+def _quality_table(study: Study, scored: _Scored) -> Table:
+    """Calibration and macro-F1 at the selected epoch: the difference of every comparison, mean and interval over cells."""
+    names = [name for name in QUALITY if name in scored]
+    rows: list[tuple[Place, ...]] = []
+    for contrast in study.compare:
+        found: list[Gain | None] = []
+        for name in names:
+            differences = [
+                effect.difference.difference
+                for told in scored[name]
+                for _, effect in told.effects(contrast.name)
+                if effect.difference is not None
+            ]
+            if differences:
+                mean = paired_difference(differences, [0.0] * len(differences), resamples=0)
+                found.append(Gain(mean.difference, mean.t_interval, len(differences), tell_n=False))
+            else:
+                found.append(None)
+        if any(found):
+            rows.append((contrast.name, *found))
+    columns = [Column("contrast", "comparison"), *(Column(name, QUALITY[name], "right") for name in names)]
+    note = (
+        "Differences × 100, mean over cells and numbers of labels with the 95 % t interval over them; below zero is better for all "
+        "but macro-F1. Scaled: after temperature scaling on validation labels."
+    )
+    return Table(f"{study.title}: calibration at the selected epoch", tuple(columns), tuple(rows), notes=(note,))
