@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
@@ -31,6 +32,7 @@ def fit_page(
     name: str,
     curves: Mapping[str, Sequence[Traces]],
     versions: Mapping[str, str],
+    because: pd.DataFrame | None = None,
 ) -> Page:
     """Everything there is to see of a fit.
 
@@ -42,6 +44,7 @@ def fit_page(
         name: What to call the graph.
         curves: Traces of the runs that were ``chosen``, and of the same model ``plain``.
         versions: Of what it was made with.
+        because: ``because_neighbors`` and ``because_columns`` of each node, if there are reasons.
 
     >>> scores = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"), 0.75)
     >>> bins = {"nodes": [0, 4], "confidence": [None, 0.8], "accuracy": [None, 0.75]}
@@ -70,7 +73,8 @@ def fit_page(
         sections=[
             _beside_guessing(summary),
             _mistakes(summary, graph),
-            *_predicted(summary, graph, ids, probabilities),
+            *_predicted(summary, graph, ids, probabilities, because),
+            *_suggested(summary),
             *_confidence(summary),
             *_what_helped(summary),
             _made(summary, curves, versions),
@@ -139,8 +143,42 @@ def _mistakes(summary: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
     return section("What is taken for what", chart, text="The same labels, in % of each true class.", half=True)
 
 
+def _suggested(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Nodes worth labeling next, if somebody asked."""
+    rows = summary.get("suggestions")
+    if rows is None:
+        return []
+    if not rows:
+        return [section("Worth labeling next", words(["Every node has a label."]), half=False)]
+    left = rounded((100 * row["left"] for row in rows), 1)
+    chart = {
+        "kind": "table",
+        "title": "",
+        "columns": [
+            {"name": "node", "kind": "text", "values": [shortened(str(row["id"])) for row in rows]},
+            {"name": "predicted now", "kind": "text", "values": [shortened(row["label"]) for row in rows]},
+            {"name": "probability", "kind": "number", "values": rounded(r["probability"] for r in rows), "decimals": 3},
+            {"name": "left uncertain, %", "kind": "number", "values": left, "decimals": 1},
+        ],
+        "rows": 20,
+        "plain": len(rows) <= 20,
+        "things": "nodes",
+        "search": "Search nodes",
+        "wide": True,
+    }
+    text = (
+        "The unlabeled nodes whose labels would settle most of the others, in the order in which to label them. The last column is "
+        "how much of what is uncertain would be left after this one and those above."
+    )
+    return [section("Worth labeling next", chart, text=text, half=False) | {"file": "suggestions.csv"}]
+
+
 def _predicted(
-    summary: Mapping[str, Any], graph: Graph, ids: Sequence[str] | np.ndarray, probabilities: np.ndarray
+    summary: Mapping[str, Any],
+    graph: Graph,
+    ids: Sequence[str] | np.ndarray,
+    probabilities: np.ndarray,
+    because: pd.DataFrame | None,
 ) -> list[dict[str, Any]]:
     counts = summary["predicted"]
     total = max(1, sum(counts.values()))
@@ -175,7 +213,9 @@ def _predicted(
         given=graph.y.numpy(),
         text=f"The most uncertain first. Calibrated probabilities of {best['name']}"
         + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
-        + "; of nodes whose label was given, they say how well it fits in.",
+        + "; of nodes whose label was given, they say how well it fits in."
+        + (f" {summary['reasons']['text']}" if because is not None else ""),
+        because=because,
     )
     return [
         section("What was predicted", chart, text=_abstention(summary), half=False)
