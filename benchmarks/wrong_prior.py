@@ -4,8 +4,8 @@
     python benchmarks/wrong_prior.py --show docs/measurements/wrong-prior-cpu.csv        # what was written before
 
 The network and the draws are those of the study label-rates-small. Draw i is wrong about class i modulo the number of classes; the
-other shares are scaled so that all sum to 1. With --out, the rows of a batch of draws are appended as soon as it is trained, and what
-the file holds is not trained again.
+other shares are scaled so that all sum to 1. With --out, the rows of some draws are appended as soon as they are trained, and what the
+file holds is not trained again.
 """
 
 from dataclasses import replace
@@ -69,12 +69,20 @@ def table(frame: pd.DataFrame) -> str:
     for (dataset, labels), own in frame.groupby(["dataset", "labels"], sort=False):
         wide = own.pivot(index="draw", columns="variant", values="test_last").dropna() * 100
         row = [f"{dataset}, {labels}", str(len(wide)), f"{wide['plain'].mean():.1f}"]
-        for variant in names[1:]:
-            gain = paired_difference(wide[variant].to_numpy(), wide["plain"].to_numpy(), resamples=0)
-            low, high = gain.t_interval or (gain.difference, gain.difference)
-            row.append(f"{gain.difference:+.1f} ± {(high - low) / 2:.1f}")
+        row += [gain(wide[variant], wide["plain"]) for variant in names[1:]]
         lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines).replace("-0.0 ", "0.0 ").replace("| -", "| −")
+    return "\n".join(lines)
+
+
+def gain(own: pd.Series, other: pd.Series) -> str:
+    """A paired difference with half of its 95 % t interval.
+
+    >>> gain(pd.Series([3.0, 4.0]), pd.Series([1.0, 1.0]))
+    '+2.5 ± 6.4'
+    """
+    found = paired_difference(own.to_numpy(), other.loc[own.index].to_numpy(), resamples=0)
+    low, high = found.t_interval or (found.difference, found.difference)
+    return f"{found.difference:+.1f} ± {(high - low) / 2:.1f}".replace("-", "−")
 
 
 def main(
