@@ -4,8 +4,8 @@
     python benchmarks/wrong_prior.py --show docs/measurements/wrong-prior-cpu.csv        # what was written before
 
 The network and the draws are those of the study label-rates-small. Draw i is wrong about class i modulo the number of classes; the
-other shares are scaled so that all sum to 1. With --out, the rows of some draws are appended as soon as they are trained, and what the
-file holds is not trained again.
+other shares are scaled so that all sum to 1. With --out, the rows of some draws are appended as soon as they are trained, and what
+the file holds is not trained again.
 """
 
 from dataclasses import replace
