@@ -193,8 +193,8 @@ def compare(
     pairs, notes = plan_pairs(dataset, wanted, seeds)
     notes += few_pairs(pairs)
     if lam is None or chosen_by_validation:
-        sharp, lams, note = advised(sharp, lams, dataset, pairs, "balance" in objective)
-        notes += note
+        sharp, lams, told = advised(sharp, lams, dataset, pairs, "balance" in objective)
+        notes += told
     blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, resolve(plain, dataset))
     variants = [plain, *(replace(sharp, lam=value) for value in lams)]
     trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
