@@ -441,7 +441,9 @@ def test_a_spreadsheet_with_decimal_commas_is_fitted_as_one_with_points(tmp_path
         out = tmp_path / f"out{separator}"
         people.to_csv(nodes, index=False, sep=separator, decimal=mark)
         links.to_csv(edges, index=False, sep=separator, decimal=mark)
-        result = run("fit", nodes, edges, *COLUMNS, *SMALL, "--epochs", "3", "--no-page", "--out", out)
+        result = run(
+            "fit", nodes, edges, *COLUMNS, *SMALL, "--epochs", "3", "--no-page", "--explain", "0", "--out", out
+        )
         assert result.exit_code == 0, result.output
         assert (f"{nodes}: decimal commas in column handshakes" in result.output.replace("\n", " ")) == (mark == ",")
         assert run("predict", out / "model.safetensors", nodes, edges, "--out", out / "again.csv").exit_code == 0

@@ -118,7 +118,6 @@ def fit(
     from sharpen.estimator import NodeClassifier
     from sharpen.files import Columns
     from sharpen.files.dataset import read_graph
-    from sharpen.report.fit import print_fit
 
     tell = partial(_tell, quiet or as_json)
     _check_where(on, device)
@@ -143,8 +142,8 @@ def fit(
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
     name = "predictions.parquet" if parquet else "predictions.csv"
     before = (folder / "summary.json").exists()
-    more = [*["suggestions.csv"] * (suggest is not None), *["page.html"] * page]
-    with output_folder(folder, [name, "model.safetensors", "summary.json", *more]):
+    files = [name, "model.safetensors", "summary.json", *["page.html"] * page]
+    with output_folder(folder, [*files, *["suggestions.csv"] * (suggest is not None)]):
         classifier.fit(read.graph)
         fitted = _Fitted(classifier, read, abstain, every_class, suggest, explain)
         summary = fitted.summary(start) | {"predictions": name}
@@ -152,9 +151,16 @@ def fit(
     if as_json:
         typer.echo(_json(summary))
         return
+    _print(summary, folder, before, page)
+
+
+def _print(summary: dict[str, Any], folder: Path, before: bool, page: bool) -> None:
+    """The result, and where it is."""
+    from sharpen.report.fit import print_fit
+
     print_fit(summary, Console(highlight=False))
-    name += ", suggestions.csv" * (suggest is not None)
-    typer.echo(f"{name}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
+    names = summary["predictions"] + ", suggestions.csv" * (summary["suggestions"] is not None)
+    typer.echo(f"{names}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"Report: {folder / 'page.html'}")
 

@@ -81,9 +81,9 @@ def nodes_section(
     columns.append(numbers("neighbours", degree, 0))
     if runs is not None:
         columns.append(numbers("runs", runs, 0))
-    for title, values in {} if because is None else because.fillna("").items():
-        said = values.to_numpy()[shown].tolist()
-        columns.append({"name": str(title).replace("_", " "), "kind": "text", "values": said})
+    for title, texts in () if because is None else because.fillna("").items():
+        said = texts.to_numpy()[shown].tolist()
+        columns.append({"name": str(title).replace("_", " "), "kind": "remark", "values": said})
     things = (
         "nodes"
         if len(shown) == graph.num_nodes
