@@ -188,7 +188,10 @@ def test_a_store_that_is_a_file_is_named(tiny, command):
 
 def test_status_says_that_there_is_no_store_and_which_protocols_there_are(tmp_path, tiny):
     said = call("status", tiny, "--store", tmp_path / "typo").stdout
-    assert f"There is no store {tmp_path / 'typo'} yet, protocol paper (--protocol paired, --protocol all for others);" in said
+    assert (
+        f"There is no store {tmp_path / 'typo'} yet, protocol paper (--protocol paired, --protocol all for others);"
+        in said
+    )
 
 
 def test_the_study_that_reads_another_stands_for_it(tmp_path, tiny):
