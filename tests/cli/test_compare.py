@@ -14,7 +14,7 @@ import sharpen
 from sharpen.cli.app import app
 from sharpen.cli.compare import parse_lams
 from sharpen.cli.outputs import write_together
-from sharpen.comparison import AUTO_LAMS, few_pairs, plan_pairs
+from sharpen.comparison_plan import AUTO_LAMS, few_pairs, plan_pairs
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph

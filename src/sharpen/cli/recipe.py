@@ -10,7 +10,7 @@ import typer
 from sharpen.cli.compare import parse_lams
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
-from sharpen.models.registry import MODELS
+from sharpen.models.registry import PAPER_MODELS
 from sharpen.trial import to_frame
 
 recipe = typer.Typer(
@@ -32,7 +32,7 @@ def list_() -> None:
 def run(
     name: Annotated[str, typer.Argument(help="A recipe from `sharpen recipe list`.")],
     *,
-    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "sage",
+    model: Annotated[str, typer.Option(help=", ".join(PAPER_MODELS) + ".")] = "sage",
     lam: Annotated[str, typer.Option(help="Values of λ, comma-separated; 0 is plain training.")] = "0,0.25",
     seeds: Annotated[int, typer.Option(help="Seeds per λ.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="the recipe's", min=1)] = None,
@@ -61,7 +61,7 @@ def run(
 
     `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
     """
-    from sharpen.comparison import AUTO_LAMS
+    from sharpen.comparison_plan import AUTO_LAMS
     from sharpen.large.recipes import find_recipe, recipe_dataset
     from sharpen.training import train
     from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints
