@@ -38,7 +38,7 @@ from sharpen.models.one_run import OneRun
 from sharpen.training.memory import CPU_ACTIVATION_BYTES, memory_left
 from sharpen.trial import Trial
 
-Weights = dict[str, Tensor]
+_Weights = dict[str, Tensor]
 # Vectorised over members, an operation costs a CPU more to start than its cache can save: several members share that, as long as
 # what they make is not so large that memory has to be fetched for it page by page. Measured on two cores (docs/performance.md).
 _CPU_MEMBERS, _CPU_BYTES = 8, 2**25
@@ -108,10 +108,10 @@ class Way(ABC):
         """How many members a CPU trains best at once."""
 
     @abstractmethod
-    def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
+    def start(self, trials: Sequence[Trial]) -> tuple[_Weights, _Weights]:
         """The first parameters of resolved trials, and what else a model keeps (running statistics), by name, [R, ...]."""
 
-    def leaves(self, parameters: Weights) -> list[Tensor]:
+    def leaves(self, parameters: _Weights) -> list[Tensor]:
         """What is computed from the first parameters ahead of a pass, and shared by an evaluation and the step after it."""
         return []
 
@@ -167,12 +167,12 @@ class Fused(Way):
     def cpu_members(self) -> int:
         return CPU_ACTIVATION_BYTES // self.activation_bytes
 
-    def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
+    def start(self, trials: Sequence[Trial]) -> tuple[_Weights, _Weights]:
         device, dtype = self.inputs.device, self.inputs.dtype
         parameters = draw(self.network.initials, [trial.seed for trial in trials], device, dtype)
         return parameters, self.network.statistics(len(trials), device, dtype)
 
-    def leaves(self, parameters: Weights) -> list[Tensor]:
+    def leaves(self, parameters: _Weights) -> list[Tensor]:
         with torch.no_grad():
             return [block.requires_grad_() for block in self.network.project(parameters, self.inputs)]
 
@@ -272,7 +272,7 @@ class Modular(Way):
     def persistent(self) -> frozenset[str] | None:
         return self._kept
 
-    def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
+    def start(self, trials: Sequence[Trial]) -> tuple[_Weights, _Weights]:
         made: dict[tuple[object, ...], nn.Module] = {}
 
         def module(trial: Trial) -> nn.Module:
@@ -288,7 +288,7 @@ class Modular(Way):
 
         modules = [module(trial) for trial in trials]
 
-        def stacked(named: str) -> Weights:
+        def stacked(named: str) -> _Weights:
             rows = [dict(getattr(one, named)()) for one in modules]
             return {name: self._stack([row[name] for row in rows]) for name in rows[0]}
 
@@ -318,7 +318,7 @@ class Modular(Way):
         if self._products is not None:
             self._products.begin(parameters.values(), keeps=not training)
 
-        def one(own: Weights, state: Weights, keys: Tensor) -> tuple[Tensor, Weights]:
+        def one(own: _Weights, state: _Weights, keys: Tensor) -> tuple[Tensor, _Weights]:
             return self._one(own, state, keys, moment, training)
 
         if self.name == "loop":
@@ -337,8 +337,8 @@ class Modular(Way):
         return out
 
     def _one(
-        self, own: Weights, state: Weights, keys: Tensor, moment: Moment, training: bool
-    ) -> tuple[Tensor, Weights]:
+        self, own: _Weights, state: _Weights, keys: Tensor, moment: Moment, training: bool
+    ) -> tuple[Tensor, _Weights]:
         """One member's class scores, and its statistics afterwards."""
         self.base.train(training)
         both, folding = own | state, self._foldings.get(training)
