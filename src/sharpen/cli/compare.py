@@ -33,7 +33,7 @@ from sharpen.cli.outputs import output_folder, write_together
 from sharpen.cli.trial_options import trial_options
 from sharpen.datasets.catalog import looks_like_a_file
 from sharpen.errors import InputError
-from sharpen.models.registry import MODELS, model_info
+from sharpen.models.registry import MODELS, MODELS_SHORT, model_info
 
 if TYPE_CHECKING:
     from sharpen.comparison import ComparisonResult
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _Model = Annotated[
     str,
     typer.Option(
-        help=f"{', '.join(MODELS)}; or your own: my_net.py:MyNet, package.module:MyNet. Naming a file runs its code.",
+        help=f"{MODELS_SHORT}; or your own: my_net.py:MyNet, package.module:MyNet. Naming a file runs its code.",
         autocompletion=offer(*MODELS),
     ),
 ]

@@ -36,6 +36,7 @@ COMMANDS = {
     "recipe": Place(
         "recipe", "recipe", "Train on large graphs with tested settings; cluster recipes resume and run under torchrun."
     ),
+    "models": Place("models", "models", "List the models."),
     "datasets": Place("datasets", "datasets", "List the datasets and where they are."),
     "bench": Place(
         "bench",

@@ -11,7 +11,7 @@ from sharpen.cli.compare import parse_lams
 from sharpen.cli.options import DataFolder, Device, Precision
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
-from sharpen.models.registry import MODELS
+from sharpen.models.registry import PAPER_MODELS
 from sharpen.trial import to_frame
 
 recipe = typer.Typer(
@@ -33,7 +33,7 @@ def list_() -> None:
 def run(
     name: Annotated[str, typer.Argument(help="A recipe from `sharpen recipe list`.")],
     *,
-    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "sage",
+    model: Annotated[str, typer.Option(help=", ".join(PAPER_MODELS) + ".")] = "sage",
     lam: Annotated[str, typer.Option(help="Values of λ, comma-separated; 0 is plain training.")] = "0,0.25",
     seeds: Annotated[int, typer.Option(help="Seeds per λ.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="the recipe's", min=1)] = None,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sharpen.errors import InputError
 from sharpen.models.custom import register
-from sharpen.models.registry import MODELS, PAPER_MODELS, REGISTRY, check_model, model_info
+from sharpen.models.registry import MODELS_SHORT, PAPER_MODELS, REGISTRY, check_model, model_info
 
 # In the order in which a short search tries them. The useful λ of the paper lie around 0.25.
 AUTO_LAMS = (0.25, 0.5, 0.1, 1.0)
@@ -124,7 +124,7 @@ def models_of(model: Any) -> list[str]:
     else:
         given = list(model) if isinstance(model, Sequence) else [model]
     if not given:
-        raise InputError("is an empty list; choose auto, or at least one of " + ", ".join(MODELS), field="model")
+        raise InputError(f"is an empty list; choose auto, or at least one of {MODELS_SHORT}", field="model")
     names = []
     for one in given:
         if not isinstance(one, str) and not callable(one):

@@ -148,9 +148,11 @@ class MetaPopulation(Population):
         labeled, unlabeled = self._shares(train & ~meta), self._shares(~train | meta)
         # Nodes that are not to be sharpened count in the normaliser all the same.
         sharpened = unlabeled * (self.sharpened | meta)
-        logits = self.way.logits(self.parameters, self.statistics, self.leaves, True, self._moment())
+        moment = self._moment(train=train & ~meta)
+        logits, more = self.way.scored(self.parameters, self.statistics, self.leaves, True, moment)
         parts = self.objective.parts(logits, self.y, labeled, sharpened)
         without = replace(self.objective, lam=0.0, lam_labeled=0.0).combine(parts)
+        without = without if more is None else without + more
         plain = self.way.gradients(without, self.parameters, self.leaves, keep_graph=True)
         sharpening = self.way.gradients(parts.entropy_unlabeled - parts.entropy_labeled, self.parameters, self.leaves)
         known = self._known(logits.detach(), parts.cross_entropy.detach(), labeled, unlabeled)
@@ -161,6 +163,7 @@ class MetaPopulation(Population):
         with torch.no_grad():
             lam = torch.where(self.epoch_number >= WARM_UP, self.learner(known), 0.0)
             loss = replace(self.objective, lam=lam, lam_labeled=-lam).combine(parts)
+            loss = loss if more is None else loss + more
         self.adam.step(_weighted(plain, sharpening, lam))
         return [loss, *(getattr(parts, name).detach() for name in TRACED), lam]
 
@@ -187,7 +190,8 @@ class MetaPopulation(Population):
         stepped = {name: p.requires_grad_() for name, p in zip(self.parameters, ahead, strict=True)}
         leaves = self.way.leaves(stepped)
         statistics = {name: value.clone() for name, value in self.statistics.items()}
-        logits = self.way.logits(stepped, statistics, leaves, True, self._moment(first=_STEPPED))
+        moment = self._moment(first=_STEPPED, train=self.masks["train"] & ~meta)
+        logits = self.way.logits(stepped, statistics, leaves, True, moment)
         weight = self._shares(meta)
         supervised = Objective(
             lam=torch.zeros_like(lr), lam_labeled=torch.zeros_like(lr), class_weight=self.objective.class_weight

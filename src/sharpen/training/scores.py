@@ -16,7 +16,8 @@ from sharpen.large.parted import arrange
 from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
-from sharpen.training.ways import Fused, Modular, Moment
+from sharpen.training.modular import Modular
+from sharpen.training.ways import Fused, Moment
 from sharpen.trial import Trial
 
 # The largest intermediate result of all members that predict together.
