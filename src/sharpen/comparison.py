@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sharpen.comparison_plan import advised, checked_lams, few_pairs, plan_pairs
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError, did_you_mean
 from sharpen.evaluation import compare_lams
@@ -21,7 +21,6 @@ from sharpen.evaluation.collapse import collapse_note
 from sharpen.evaluation.comparison import Comparison
 from sharpen.files import Columns
 from sharpen.files.dataset import graph_from_paths
-from sharpen.pairs import few_pairs, plan_pairs
 from sharpen.report import headline, print_comparison
 from sharpen.training import train
 from sharpen.training.checkpoint import checkpoint_folder, read_decision, write_decision
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from sharpen.graph import Split
     from sharpen.models.blueprint import Blueprint
     from sharpen.report.page.document import Page
-
-AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
-"""What ``lam="auto"`` chooses from, besides 0. The useful λ of the paper lie below 0.5, so the grid is finest there."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,7 +142,7 @@ class ComparisonResult:
 def compare(
     data: Any = "digits",
     model: Any = "gcn",
-    lam: float | str | Sequence[float] = 0.25,
+    lam: float | str | Sequence[float] | None = None,
     *,
     splits: int | str | Mapping[str, Split] | Sequence[Split] = 10,
     seeds: int | None = None,
@@ -166,7 +162,8 @@ def compare(
         data: The name of a dataset, or a dataset; a graph of your own: a :class:`sharpen.Graph`, a PyG ``Data``, the path of
             a file that holds it, or those of its nodes and its edges, ``("nodes.csv", "edges.csv")``.
         model: As in :class:`sharpen.Trial`: a name, or a model of your own.
-        lam: λ: a number, several, or ``auto``: the one of :data:`AUTO_LAMS` and 0 with the best mean validation score.
+        lam: λ: a number, several, or ``auto``: the one with the best mean validation score, 0 among them; None: what goes with the
+            number of labels (:func:`sharpen.first_choice`). With ``auto`` and None so does the balance, unless it is given.
         splits: How many random splits; ``paper``: the paper's own; or splits of your own.
         seeds: How many seeds on each split; None: one, or on the paper's splits enough for ten pairs.
         device, precision: As for :func:`sharpen.train`.
@@ -189,12 +186,15 @@ def compare(
     plain = _trial(model=model, **settings)
     sharp = replace(plain, **objective)
     chosen_by_validation = isinstance(lam, str)
-    lams = _checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled)
+    lams = checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled) if lam is not None else ()
     if seeds is not None and seeds < 1:
         raise InputError(f"is {seeds}; give a number of at least 1", field="seeds")
     dataset, wanted = _dataset(data, splits, folder, columns, tell)
     pairs, notes = plan_pairs(dataset, wanted, seeds)
     notes += few_pairs(pairs)
+    if lam is None or chosen_by_validation:
+        sharp, lams, told = advised(sharp, lams, dataset, pairs, "balance" in objective)
+        notes += told
     blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, resolve(plain, dataset))
     variants = [plain, *(replace(sharp, lam=value) for value in lams)]
     trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
@@ -318,25 +318,6 @@ def _dataset(
             f"is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
         )
     return dataset, splits
-
-
-def _checked_lams(given: float | str | Sequence[float], zero_is_plain: bool) -> tuple[float, ...]:
-    """Each λ once, in the order given; 0 is left out where that is the baseline itself."""
-    if isinstance(given, str):
-        if given != "auto":
-            raise InputError(f"is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam")
-        return AUTO_LAMS
-    try:
-        lams = [float(value) for value in (given if isinstance(given, Sequence) else [given])]
-    except (TypeError, ValueError):
-        raise InputError(f"is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam") from None
-    for lam in lams:
-        if not math.isfinite(lam):
-            raise InputError(f"is {lam}, which is not finite; give a number such as 0.25", field="lam")
-    lams = [lam for lam in lams if lam != 0 or not zero_is_plain]
-    if not lams:
-        raise InputError("is 0, which is the baseline itself; give another λ, such as 0.25, or auto", field="lam")
-    return tuple(dict.fromkeys(lams))
 
 
 def _settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> dict[str, Any]:

@@ -14,12 +14,11 @@ import sharpen
 from sharpen.cli.app import app
 from sharpen.cli.compare import parse_lams
 from sharpen.cli.outputs import write_together
-from sharpen.comparison import AUTO_LAMS
+from sharpen.comparison_plan import AUTO_LAMS, few_pairs, plan_pairs
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
-from sharpen.pairs import few_pairs, plan_pairs
 
 SMALL = ("--epochs", "4", "--hidden", "8", "--device", "cpu", "--no-page")
 

@@ -49,7 +49,7 @@ _Lams = Annotated[
     str | None,
     typer.Option(
         help="λ: a number; several, as 0.1,0.25; or auto: the one with the best validation score of a grid.",
-        show_default="0.25; digits: 0.5",
+        show_default="by the number of labels; digits: 0.5",
     ),
 ]
 
@@ -101,7 +101,9 @@ def compare(
     per run), comparison.json.
 
     With --lam auto, λ is the one with the best mean validation score over all
-    pairs; test scores have no part in it.
+    pairs; test scores have no part in it. Without --lam it is 0.25. In both cases a
+    balance keeps classes in use where there are fewer than 20 labels per class,
+    unless --balance says otherwise.
 
     Finished runs are kept in the output folder until all are there: after an
     interruption the same command resumes.
@@ -119,13 +121,14 @@ def compare(
     from sharpen.training.checkpoint import forget_checkpoints
     from sharpen.training.ranks import joined
 
-    default_lam, default_splits = ("0.5", "20") if dataset == "digits" else ("0.25", "10")
+    default_lam, default_splits = ("0.5", "20") if dataset == "digits" else (None, "10")
     columns = Columns(id_column, label, source, target, weight, ignore=split_names(ignore) or ())
     folder = out or Path("sharpen-out") / f"compare-{_title(dataset, edges)}-{model_info(model).title.lower()}"
     options = {name: value for name, value in settings.items() if value is not None}
     options |= {"seeds": seeds, "precision": precision, "batching": batching, "folder": data, "keep": folder}
     options |= {"columns": columns, "model_args": parse_model_args(model_args)}
-    values = parse_lams(default_lam if lam is None else lam)
+    lam = lam or default_lam
+    values = None if lam is None else parse_lams(lam)
     options["splits"] = _parse_splits(default_splits if splits is None else splits)
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json

@@ -59,7 +59,7 @@ def run(
 
     `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
     """
-    from sharpen.comparison import AUTO_LAMS
+    from sharpen.comparison_plan import AUTO_LAMS
     from sharpen.large.recipes import find_recipe, recipe_dataset
     from sharpen.training import train
     from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints

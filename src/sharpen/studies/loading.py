@@ -38,7 +38,7 @@ PAPER_STUDIES = (
     "comparison",
 )
 # Our own, in the order of their findings.
-_OWN_STUDIES = ("label-rates",)
+_OWN_STUDIES = ("label-rates", "label-rates-small")
 _STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
     "title",
@@ -81,7 +81,7 @@ def own_studies() -> list[Study]:
     """Studies beyond the paper that come with the package.
 
     >>> [study.name for study in own_studies()]
-    ['label-rates']
+    ['label-rates', 'label-rates-small']
     """
     return [_included(name) for name in _OWN_STUDIES]
 
