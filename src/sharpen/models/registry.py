@@ -147,8 +147,8 @@ def model_info(name: str) -> Model:
     return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
 
 
-def check_model(name: str, where: str = "", auto: bool = False) -> str:
-    """The name, if it can be one; ``where`` stands before the message, and ``auto`` is among the choices if it is one.
+def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
+    """The name, if it can be one; ``where`` is its place in a file, and ``auto`` is among the choices if it is one.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
@@ -160,4 +160,4 @@ def check_model(name: str, where: str = "", auto: bool = False) -> str:
     near = did_you_mean(name, MODELS)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
     choice = f"{'Choose' if near else 'choose'} {one_of}"
-    raise InputError(f"{where}model is {name!r}; {near}{choice}")
+    raise InputError(f"is {name!r}; {near}{choice}", field="model", place=where)
