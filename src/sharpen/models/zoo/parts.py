@@ -45,7 +45,8 @@ def _by_row(x: Any) -> Any:
     x = x.astype(np.float64)
     total = np.asarray(abs(x).sum(1)).ravel()
     share = np.divide(1, total, out=np.zeros_like(total, dtype=float), where=total > 0)
-    return sp.diags_array(share) @ x if sp.issparse(x) else share[:, None] * x
+    scale: Any = sp.diags_array(share)
+    return scale @ x if sp.issparse(x) else share[:, None] * x
 
 
 def adjacency(graph: Inputs) -> Csr:

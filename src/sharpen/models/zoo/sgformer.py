@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -58,10 +59,10 @@ class SGFormer(nn.Module):
         return self.head(w * self._convolved(x, graph) + (1 - w) * self._attended(x))
 
     def _attended(self, x: Tensor) -> Tensor:
-        parts = self.attention
-        first, *norms = parts["norms"]  # type: ignore[misc]
+        parts: Any = self.attention
+        first, *norms = parts["norms"]
         h = self.attention_dropout(first(parts["first"](x)).relu())
-        for query, key, value, norm in zip(parts["query"], parts["key"], parts["value"], norms, strict=True):  # type: ignore[call-overload]
+        for query, key, value, norm in zip(parts["query"], parts["key"], parts["value"], norms, strict=True):
             mixed = self.alpha * linear_attention(query(h), key(h), value(h)) + (1 - self.alpha) * h
             h = self.attention_dropout(norm(mixed))
         return h
