@@ -98,6 +98,20 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
     # The methods of the field: their published settings are data, in zoo/settings.
     Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
           cost=1.5),
+    Model("h2gcn", "H2GCN", "zoo.h2gcn:H2GCN", "neighbours one and two steps away, kept apart", "Zhu et al., NeurIPS 2020", _WIDE,
+          cost=2.5),
+    Model("gcnii", "GCNII", "zoo.gcnii:GCNII", "a deep GCN with its first layer in sight", "Chen et al., ICML 2020", cost=5.0),
+    Model("linkx", "LINKX", "zoo.linkx:LINKX", "adjacency and features, each embedded by itself", "Lim et al., NeurIPS 2021",
+          cost=1.2),
+    Model("sgformer", "SGFormer", "zoo.sgformer:SGFormer", "linear attention of all nodes beside a GCN", "Wu et al., NeurIPS 2023",
+          cost=2.5),
+    Model("normprop", "NormProp", "zoo.normprop:NormProp", "unit vectors propagated, cosines to classes", "Zhang et al., AAAI 2025",
+          _WIDE),
+    Model("cpgnn", "CPGNN", "zoo.cpgnn:CPGNN", "beliefs propagated by a learned compatibility", "Zhu et al., AAAI 2021"),
+    Model("glognn", "GloGNN", "zoo.glognn:GloGNN", "all nodes gather from all, in closed form", "Li et al., ICML 2022", _WIDE,
+          cost=2.0),
+    Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
+          cost=3.0),
 )}
 # fmt: on
 
@@ -133,8 +147,8 @@ def model_info(name: str) -> Model:
     return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
 
 
-def check_model(name: str, where: str = "", auto: bool = False) -> str:
-    """The name, if it can be one; ``where`` stands before the message, and ``auto`` is among the choices if it is one.
+def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
+    """The name, if it can be one; ``where`` is its place in a file, and ``auto`` is among the choices if it is one.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
@@ -146,4 +160,4 @@ def check_model(name: str, where: str = "", auto: bool = False) -> str:
     near = did_you_mean(name, MODELS)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
     choice = f"{'Choose' if near else 'choose'} {one_of}"
-    raise InputError(f"{where}model is {name!r}; {near}{choice}")
+    raise InputError(f"is {name!r}; {near}{choice}", field="model", place=where)

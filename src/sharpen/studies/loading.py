@@ -339,7 +339,7 @@ def _try_every_cell(study: Study, source: Source) -> None:
             try:
                 variant.trial(dataset, model)
             except InputError as error:
-                named = str(error).split(" ", 1)[0]  # the message begins with the field
+                named = error.field or ""
                 shared = (
                     named in source.content.get("trial", {})
                     and named not in source.content["variants"][variant.template]
