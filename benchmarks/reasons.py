@@ -4,8 +4,9 @@
     python benchmarks/reasons.py --show docs/measurements/reasons.jsonl
 
 Of 200 unlabeled nodes that are explained, the edges to the neighbours that are named are cut, or as many others of the node at
-random; or the node's own columns that are named are set to 0, or as many others that are not 0. How far the log-odds of the answer over the
-second choice fall, in the mean, says how much each counted for the models that were chosen, not for what stands in for them.
+random; or the node's own columns that are named are set to 0, or as many others that are not 0. How far the log-odds of the
+answer over the second choice fall, in the mean, says how much each counted for the models that were chosen, and not for what
+stands in for them.
 """
 
 from __future__ import annotations
