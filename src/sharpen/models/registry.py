@@ -98,6 +98,24 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
     # The methods of the field: their published settings are data, in zoo/settings.
     Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
           cost=1.5),
+    Model("polynormer", "Polynormer", "zoo.polynormer:Polynormer", "polynomials of neighbours, then of all nodes, by attention",
+          "Deng et al., ICLR 2024", cost=12.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
+    Model("nagphormer", "NAGphormer", "zoo.nagphormer:NAGphormer", "a transformer over what a node gathers from each distance",
+          "Chen et al., ICLR 2023", cost=8.0, color="olive", marker=">", dash="dashdot", maps=6),
+    Model("graphgps", "GraphGPS", "zoo.graphgps:GraphGPS", "message passing beside attention of all nodes to all",
+          "Rampášek et al., NeurIPS 2022", cost=15.0, color="vermilion", marker="*", dash="solid", maps=9),
+    Model("exphormer", "Exphormer", "zoo.exphormer:Exphormer", "message passing beside attention along a random expander",
+          "Shirzad et al., ICML 2023", cost=8.0, color="pink", marker="*", dash="dotted", gathers=2.0, maps=8),
+    Model("ogformer", "OGFormer", "zoo.ogformer:OGFormer", "squared correlations as attention, corrected by the graph",
+          "Zhang et al., Scientific Reports 2025", ("hidden",), cost=6.0, color="amber", marker="<", dash="solid", maps=2),
+    Model("goat", "GOAT", "zoo.goat:GOAT", "attention to neighbours and to a codebook of all nodes",
+          "Kong et al., ICML 2023", cost=8.0, color="sky", marker="v", dash="dashed", gathers=2.0, maps=9),
+    Model("nodeformer", "NodeFormer", "zoo.nodeformer:NodeFormer", "linear attention of all nodes to all, with Gumbel noise",
+          "Wu et al., NeurIPS 2022", cost=10.0, color="blue", marker="D", dash="dashdot", maps=4),
+    Model("m3dphormer", "M3Dphormer", "zoo.m3dphormer:M3Dphormer", "attention to neighbours, cluster and classes, mixed by gates",
+          "Xing et al., NeurIPS 2025", cost=10.0, color="green", marker="s", dash="dashdot", gathers=2.0, maps=9),
+    Model("bunn", "BuNN", "zoo.bunn:BuNN", "diffusion between orthogonal frames of the nodes",
+          "Bamberger et al., ICLR 2025", cost=15.0, color="ink", marker="P", dash="dashed", gathers=20.0, maps=4),
 )}
 # fmt: on
 
