@@ -11,7 +11,7 @@ from sharpen.cli.options import of_columns
 from sharpen.models.registry import MODELS, MODELS_SHORT
 from sharpen.trial import NORMS
 
-_of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
+_of_model = partial(typer.Option, rich_help_panel="Model and optimizer")
 
 Features = Annotated[str | None, of_columns(help="Feature columns, comma-separated.", show_default="all others")]
 Ignore = Annotated[str | None, of_columns(help="Columns to ignore, comma-separated.", show_default="none")]
