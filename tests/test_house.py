@@ -2,8 +2,8 @@
 
 from tests import house
 
-# The aim is 25,000 lines and 16,500 of code; this holds what is reached.
-MOST_LINES, MOST_CODE = 41_000, 26_500
+# The aim is 25,000 lines and 16,500 of code; this holds what is reached, the methods of the field among it.
+MOST_LINES, MOST_CODE = 43_500, 27_500
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # What is longer still, and may only become shorter: a command's function is mostly its options.
 LONG_MODULES = {"report/page/fit.py": 403}

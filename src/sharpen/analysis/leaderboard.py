@@ -142,7 +142,8 @@ def rank_intervals(
     whole = values.mean(1)
     own = 1 + (whole[None] > whole[:, None] + 1e-9).sum(1)
     tail = (1 - level) / 2
-    low, high = (np.quantile(ranks, at, axis=1, method=how) for at, how in ((tail, "lower"), (1 - tail, "higher")))
+    low = np.quantile(ranks, tail, axis=1, method="lower")
+    high = np.quantile(ranks, 1 - tail, axis=1, method="higher")
     return {name: (int(own[k]), int(low[k]), int(high[k])) for k, name in enumerate(scores)}
 
 
