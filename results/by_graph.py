@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from sharpen.evaluation import overlap_factor, paired_difference
 from sharpen.evaluation.paired import widened
 from sharpen.paper import published
 from sharpen.report.cells import Gain, Number, signed
-from sharpen.report.names import dataset_title, plural
+from sharpen.report.names import cell_title, dataset_title, plural
 from sharpen.report.tables import Column, Place, Table, to_markdown
 
 CONVOLUTIONS = ("gcn", "sage", "gat")
@@ -121,6 +122,7 @@ def _overhead(found: Found, traces: Callable[[Outcome], Traces]) -> Seen:
     return "negligible", parts, ""
 
 
+@cache
 def gradient_norms(classes: int, q: float) -> tuple[float, float]:
     """The largest norm of an entropy's gradient by the logits, where one class stands out, and that at 1 − 10⁻⁶ for it.
 
@@ -158,8 +160,7 @@ def told(effects: Sequence[GraphEffect]) -> Seen:
         f"equal within ±0.5 on {nearer}, within ±1 on {near}",
     ]
     sizes = [(e.detectable, dataset_title(e.dataset)) for e in effects if e.detectable is not None]
-    (least, easy), (most, hard) = min(sizes), max(sizes)
-    seen = f"{least:.2f} ({easy}) to {most:.2f} ({hard})"
+    seen = f"{min(sizes)[0]:.2f} ({min(sizes)[1]}) to {max(sizes)[0]:.2f} ({max(sizes)[1]})" if sizes else ""
     return signed(float(np.mean(said))) if said else "", lines, seen
 
 
@@ -269,6 +270,29 @@ def by_graph(found: Found) -> str:
     if effects:
         parts.append(to_markdown(_table("Meta-learned λ: meta - baseline", effects)))
     return "\n\n".join(part.strip() for part in parts) or "Not run yet."
+
+
+def overlapping_cells(found: Found) -> str:
+    """Cells in which λ = 0.25 is clear after Holm's correction over cells, and their intervals for splits that overlap."""
+    rows: list[tuple[Place, ...]] = []
+    for cell, effect in found("universal", "paired").effects("ts-0.25 - baseline"):
+        d = effect.difference
+        if d is None or effect.corrected_p is None or effect.corrected_p >= 0.05:
+            continue
+        wider = (d, *(widened(d, overlap_factor(d.n, ratio)) for ratio in _ratios(cell.dataset)))
+        gains = (Gain(each.difference, each.t_interval, tell_n=False) for each in wider)
+        rows.append((cell_title(cell.dataset, cell.model), *gains))
+    if not rows:
+        return "No cell is clear yet."
+    columns = (
+        Column("cell", "cell"),
+        Column("ours", "λ = 0.25 − plain", "right"),
+        Column("nb", "test / training nodes", "right", group="overlap"),
+        Column("nodes", "share of nodes tested", "right", group="overlap"),
+    )
+    return to_markdown(
+        Table("Cells that are clear after Holm's correction, for splits that overlap", columns, tuple(rows))
+    )
 
 
 def _table(title: str, effects: Sequence[GraphEffect]) -> Table:

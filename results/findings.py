@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from by_graph import CLAIMS, by_graph, claims_table, over_graphs
+from by_graph import CLAIMS, by_graph, claims_table, over_graphs, overlapping_cells
 from coverage import Left, clean, coverage, missing
 from figures_of_findings import draw_figures
 from in_the_store import (
@@ -78,6 +78,7 @@ def findings_blocks(
         "missing": lambda: missing(left),
         "revisions": lambda: clean(frame),
         "by-graph": lambda: by_graph(found),
+        "overlap": lambda: overlapping_cells(found),
         "over-graphs": lambda: over_graphs(found),
         "easy-splits": lambda: f"{easy_splits(found)}\n\n{ranks_by_draws(found)}",
         "tuning": lambda: tuning(found),

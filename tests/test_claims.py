@@ -15,8 +15,8 @@ from scipy import optimize, stats
 
 ROOT = Path(__file__).parents[1]
 STORE, PAPER = ROOT / "results" / "store", ROOT / "src" / "sharpen" / "paper"
-TITLES = {name.lower(): name for name in ("Cora", "CiteSeer", "PubMed", "Computer", "Photo", "CS", "Physics", "Squirrel", "Chameleon",
-                                          "Minesweeper")}  # fmt: skip
+NAMES = "Cora CiteSeer PubMed Computer Photo CS Physics Squirrel Chameleon Minesweeper"
+TITLES = {name.lower(): name for name in NAMES.split()}
 GRAPHS = list(TITLES)
 MODELS = ["gcn", "sage", "gat"]
 COLUMNS = ["id", "dataset", "model", "split", "seed", "lam", "lam_labeled", "lam_max", "q", "balance", "sharpen_val", "lr", "val",
