@@ -260,9 +260,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"its parameters are {', '.join(map(str, params))}")
             if own_code:
                 if model is None:
-                    raise InputError(
-                        f"{path}: was fitted with a model of your own; name it again: load(path, model=...), or --model"
-                    )
+                    raise InputError("was fitted with a model of your own; load it with model=...", place=str(path))
                 params["model"] = model
             if device is not None:
                 params["device"] = device
@@ -331,18 +329,19 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         self, trainer: Trainer = IN_THIS_PROCESS, cuts: Mapping[str, str | None] | None = None, prior: str | None = None
     ) -> Backbone:
         if self.class_weight not in (None, "balanced"):
-            raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
+            raise InputError(f"is {self.class_weight!r}; give 'balanced', or None", field="class_weight")
         balanced = self.class_weight == "balanced"
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         device = self.device if self.on == HERE else "auto"  # the cluster's devices are not ours
         if self._own_code() and self.on != HERE:
-            raise InputError(f"on is {self.on!r}, but a model of your own is trained in this process; give on='here'")
+            raise InputError(f"is {self.on!r}, but your own model is trained in this process; give 'here'", field="on")
         in_batches = self.batching not in ("auto", "full")
         for name in models_of(self.model) if in_batches else ():
             if name not in PAPER_MODELS:
                 raise InputError(
-                    f"batching is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'"
+                    f"is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'",
+                    field="batching",
                 )
         return Backbone(
             settings,

@@ -86,7 +86,7 @@ class PlainLoop:
             self.kwargs: dict[str, Any] = {}
         else:
             self.model = blueprint.build(trial.seed).to(device)
-            self.args, self.kwargs = arguments(self.model, Inputs(graph, device, torch.float32))
+            self.args, self.kwargs = arguments(self.model, Inputs(graph, device, torch.float32), graph.num_classes)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=trial.lr or 0.0, weight_decay=trial.weight_decay or 0.0
         )
@@ -97,9 +97,10 @@ class PlainLoop:
         """One training step of the sharpened objective, one evaluation."""
         self.model.train()
         self.optimizer.zero_grad()
-        logits = self.model(*self.args, **self.kwargs)
+        out = self.model(*self.args, **self.kwargs)
+        logits, more = out if isinstance(out, tuple) else (out, 0.0)
         gini = 1 - logits.softmax(-1).square().sum(-1)
-        loss = F.cross_entropy(logits[self.train], self.y[self.train])
+        loss = F.cross_entropy(logits[self.train], self.y[self.train]) + more
         loss = loss + self.lam * (gini[self.unlabeled].mean() - gini[self.train].mean())
         loss.backward()
         self.optimizer.step()

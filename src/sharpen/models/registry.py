@@ -14,6 +14,7 @@ from typing import Any
 from sharpen.errors import InputError, did_you_mean
 
 _LAYERED = ("layers", "hidden", "dropout")
+_WIDE = ("hidden", "dropout")
 _PAPER = (*_LAYERED, "norm", "residual", "input_linear")
 
 
@@ -24,7 +25,7 @@ class Model:
     Args:
         name: What trials, options and files call it.
         title: In tables and figures.
-        home: Its module in this folder, and its class there.
+        home: Its module in this folder, and its class there; the methods of the field are in ``zoo``.
         about: What it computes, in a line.
         reference: Where it is from.
         settings: The fields of a trial that describe its architecture; further ones go by ``model_args``.
@@ -67,6 +68,11 @@ class Model:
         """Whether neighbours count."""
         return self.gathers > 0
 
+    @property
+    def of_the_field(self) -> bool:
+        """Whether it is one of the methods whose published settings are what a trial takes (:mod:`sharpen.models.zoo`)."""
+        return self.home.startswith("zoo.")
+
     def load(self) -> Any:
         """Its class: a ``torch.nn.Module``, described for one run."""
         module, name = self.home.split(":")
@@ -89,11 +95,16 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           color="pink", marker="P", dash="dotted"),
     Model("gprgnn", "GPRGNN", "gprgnn:GPRGNN", "an MLP, then a learned weight for each hop", "Chien et al., ICLR 2021",
           cost=1.2, color="sky", marker="X", dash="dashdot"),
+    # The methods of the field: their published settings are data, in zoo/settings.
+    Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
+          cost=1.5),
 )}
 # fmt: on
 
 MODELS = tuple(REGISTRY)
 PAPER_MODELS = tuple(model.name for model in REGISTRY.values() if model.paper)
+MODELS_SHORT = f"{', '.join(PAPER_MODELS)}, another that `sharpen models` lists"
+"""The models as a message or a help text names them: they are many."""
 CONVOLUTIONS = tuple(name for name in PAPER_MODELS if REGISTRY[name].uses_graph)
 _COLORS = ("pink", "amber", "sky", "wine", "olive", "ink")
 _MARKERS = ("D", "P", "X", "<", ">", "*")
@@ -122,17 +133,17 @@ def model_info(name: str) -> Model:
     return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
 
 
-def check_model(name: str, where: str = "", auto: bool = False) -> str:
-    """The name, if it can be one; ``where`` stands before the message, and ``auto`` is among the choices if it is one.
+def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
+    """The name, if it can be one; ``where`` is its place in a file, and ``auto`` is among the choices if it is one.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
-    sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, s2gc, appnp, gprgnn, or your
-    own as my_net.py:MyNet
+    sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, another that `sharpen models`
+    lists, or your own as my_net.py:MyNet
     """
     if name in REGISTRY or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
         return name
     near = did_you_mean(name, MODELS)
-    one_of = f"{'auto, or ' * auto}one of {', '.join(MODELS)}, or your own as my_net.py:MyNet"
+    one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
     choice = f"{'Choose' if near else 'choose'} {one_of}"
-    raise InputError(f"{where}model is {name!r}; {near}{choice}")
+    raise InputError(f"is {name!r}; {near}{choice}", field="model", place=where)
