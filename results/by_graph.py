@@ -17,6 +17,7 @@ from split_story import PLANETOID, Found
 from sharpen.analysis.dynamics import Traces, dynamics
 from sharpen.analysis.graphs import GraphEffect, effects_of_sides, graph_effects
 from sharpen.analysis.outcome import Outcome
+from sharpen.analysis.runs import Side
 from sharpen.datasets.catalog import CATALOG
 from sharpen.entropy import tsallis_entropy
 from sharpen.evaluation import overlap_factor, paired_difference
@@ -32,6 +33,7 @@ OVERHEAD = Path(__file__).parents[1] / "docs" / "measurements" / "overhead-cpu.c
 _GIVEN = {"squirrel": (48, 20), "chameleon": (48, 20), "minesweeper": (50, 25)}
 
 Seen = tuple[str, Sequence[str], str]
+Numbers = Callable[[Found, Callable[[Outcome], Traces]], Seen]
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ class Claim:
     says: str
     verdict: str
     page: str
-    numbers: Callable[[Found, Callable[[Outcome], Traces]], Seen]
+    numbers: Numbers
 
 
-def _of_study(name: str, protocol: str, models: Sequence[str] = CONVOLUTIONS, contrast: str | None = None):  # type: ignore[no-untyped-def]
+def _of_study(name: str, protocol: str, models: Sequence[str] = CONVOLUTIONS, contrast: str | None = None) -> Numbers:
     def numbers(found: Found, traces: Callable[[Outcome], Traces]) -> Seen:
         outcome = found(name, protocol)
         return told(graph_effects(outcome, contrast or outcome.study.compare[0].name, models))
@@ -65,7 +67,7 @@ def meta_against_plain(found: Found) -> list[GraphEffect]:
 
 
 def _across(one: Outcome, name: str, other: Outcome, against: str) -> list[GraphEffect]:
-    cells: dict[str, dict[str, tuple]] = {}  # type: ignore[type-arg]
+    cells: dict[str, dict[str, tuple[Side, Side]]] = {}
     for cell in one.cells:
         match = next((c for c in other.cells if (c.dataset, c.model) == (cell.dataset, cell.model)), None)
         if match is not None and cell.sides[name].complete and match.sides[against].complete:

@@ -75,10 +75,9 @@ def ranks_by_draws(found: Found) -> str:
             continue
         places: list[Place] = []
         for name in ("baseline", "ts-0.25"):
-            best = max(whole, key=lambda cell, name=name: cell.sides[name].mean or 0.0)  # type: ignore[misc]
-            mean = best.sides[name].mean
+            mean, model = max((cell.sides[name].mean or 0.0, cell.model) for cell in whole)
             place, of = ranking.place(replace(entry, mean=mean))
-            places.append(f"{model_title(best.model)} {mean:.2f}, place {place} of {of}")
+            places.append(f"{model_title(model)} {mean:.2f}, place {place} of {of}")
         place, of = ranking.place(entry)
         here = f"{entry.method} {entry.mean:.2f}, place {place} of {of}"
         rows.append((dataset_title(ranking.dataset), here, *places))

@@ -309,3 +309,14 @@ def test_retuning_is_not_run(records, rows):
 
 def test_no_claim_is_left_out(rows):
     assert len(rows) == 15
+
+
+def test_the_table_of_the_readme(records):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for dataset in ("cora", "citeseer"):
+        row = next(line for line in text.splitlines() if line.startswith(f"| {TITLES[dataset]} | "))
+        plain, sharp = (100 * runs(records, dataset, "gcn", "paired", lam=lam)["test"] for lam in (0.0, 0.25))
+        d = (sharp - plain).round(9)
+        interval = stats.ttest_rel(sharp, plain).confidence_interval(0.95)
+        counts = [(d > 0).sum(), (d == 0).sum(), (d < 0).sum()]
+        assert numbers(row) == pytest.approx([plain.mean(), sharp.mean(), d.mean(), *interval, *counts], abs=0.0051)
