@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sharpen.errors import InputError
+from sharpen.kernels.full_attention import full_attention
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import GraphAttention, split
@@ -107,5 +107,5 @@ class _Attention(nn.Module):
         self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden) for _ in range(4))
 
     def forward(self, h: Tensor, graph: Inputs) -> Tensor:
-        q, k, v = (split(each(h), self.heads).transpose(0, 1) for each in (self.query, self.key, self.value))
-        return self.out(F.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1))
+        q, k, v = (split(each(h), self.heads) for each in (self.query, self.key, self.value))
+        return self.out(full_attention(q, k, v).flatten(1))
