@@ -87,11 +87,17 @@ class Codebook(nn.Module):
     ([[1.0, 5.0]], [2.0])
     """
 
+    code: Tensor
+    total: Tensor
+    mass: Tensor
+    count: Tensor
+
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
         self.norm = nn.BatchNorm1d(width, affine=False)
-        self.code, self.total = (nn.Buffer(torch.randn(size, width)) for _ in range(2))
-        self.mass, self.count = nn.Buffer(torch.zeros(size)), nn.Buffer(torch.ones(size))
+        first = {"code": torch.randn(size, width), "total": torch.randn(size, width)}
+        for name, value in {**first, "mass": torch.zeros(size), "count": torch.ones(size)}.items():
+            self.register_buffer(name, value)
 
     @property
     def centroids(self) -> Tensor:

@@ -94,7 +94,7 @@ def random_rows(count: int, width: int, like: Tensor) -> Tensor:
     >>> (rows @ rows.t()).triu(1).abs().max().item() < 1e-5
     True
     """
-    kind = {"dtype": like.dtype, "device": like.device}
+    kind: Any = {"dtype": like.dtype, "device": like.device}
     q, r = torch.linalg.qr(torch.randn(-(-count // width), width, width, **kind))
     rows = (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
     return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
