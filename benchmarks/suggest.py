@@ -133,6 +133,7 @@ def main(
     graphs: Annotated[str, typer.Option(help="Names, comma-separated.")] = "cora,citeseer",
     rules: Annotated[str, typer.Option(help="Which, comma-separated; random among them.")] = ",".join(RULES),
     draws: Annotated[int, typer.Option(help="How many.")] = 20,
+    first_draw: Annotated[int, typer.Option(help="The seed of the first draw.")] = 0,
     batch: Annotated[int, typer.Option(help="Nodes asked for at a time; 0: all at once.")] = 10,
     out: Annotated[Path, typer.Option(help="Where to append a line of JSON per run.")] = Path("suggest.jsonl"),
     show: Annotated[Path | None, typer.Option(help="Run nothing: print the table of this file.")] = None,
@@ -143,7 +144,7 @@ def main(
     done = {(line["graph"], line["batch"], line["rule"], line["draw"]) for line in lines}
     for name in graphs.split(",") if show is None else ():
         pool = Pool(load_dataset(name).graph)
-        for draw, rule in [(draw, rule) for draw in range(draws) for rule in rules.split(",")]:
+        for draw, rule in [(first_draw + i, rule) for i in range(draws) for rule in rules.split(",")]:
             if (name, batch, rule, draw) not in done:
                 line = {"graph": name, "batch": batch, "rule": rule, "draw": draw}
                 lines.append(line | {"accuracy": follow(pool, rule, draw, batch)})
