@@ -89,6 +89,8 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           color="pink", marker="P", dash="dotted"),
     Model("gprgnn", "GPRGNN", "gprgnn:GPRGNN", "an MLP, then a learned weight for each hop", "Chien et al., ICLR 2021",
           cost=1.2, color="sky", marker="X", dash="dashdot"),
+    Model("grand", "GRAND", "grand:GRAND", "whole nodes dropped at random, and predictions that agree", "Feng et al., NeurIPS 2020",
+          ("hidden", "dropout"), cost=2.0, color="wine", marker="*", dash="solid"),
 )}
 # fmt: on
 
