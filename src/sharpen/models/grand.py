@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
@@ -16,11 +18,14 @@ class GRAND(nn.Module):
 
     .. math:: \bar X = \frac{1}{K + 1} \sum_{k=0}^{K} \hat A^k (\epsilon \odot X), \qquad Z = \mathrm{MLP}(\bar X)
 
-    with :math:`\epsilon_i` 0 for a share of the nodes and the others scaled (DropNode), drawn anew twice in every step. Training asks
-    the two predictions p, p' of a node to agree with their sharpened mean :math:`\bar p_c^{1/T} / \sum_d \bar p_d^{1/T}`, by the mean
-    squared distance over all nodes; what the rest of the objective sees is the mean of the two. (Feng et al., NeurIPS 2020.)
+    with :math:`\epsilon_i` 0 for a share of the nodes and the others scaled (DropNode), drawn anew twice in every step. Training
+    asks the two predictions p, p' of a node to agree with their sharpened mean :math:`\bar p_c^{1/T} / \sum_d \bar p_d^{1/T}`, by
+    the mean squared distance over all nodes; what the rest of the objective sees is the mean of the two (Feng et al., *Graph
+    Random Neural Networks for Semi-Supervised Learning on Graphs*, 2020).
 
-    Dropping nodes and averaging hops commute with the first linear map, so that its few columns are propagated and not X.
+    Dropping nodes and averaging hops commute with the first linear map, so that its few columns are propagated and not X. Rows of
+    counts (X ≥ 0) are scaled to length 1, so that nodes with many words do not count more; any other X as a whole, to that length
+    in the mean.
 
     Args:
         num_features, num_classes: Of the graph.
@@ -42,7 +47,7 @@ class GRAND(nn.Module):
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
         """Class scores of all nodes; in training the logarithm of the mean of two draws."""
-        h = torch.nn.functional.linear(x, self.first.weight)
+        h = torch.nn.functional.linear(graph.once("rows of length 1", _scaled), self.first.weight)
         if not self.training:
             return self._scores(self._averaged(h, graph))
         drawn = [self.dropnode(torch.ones_like(h[:, :1])) * h for _ in range(2)]
@@ -50,7 +55,7 @@ class GRAND(nn.Module):
         mean = (log_p[0].exp() + log_p[1].exp()) / 2
         target = (mean.detach().clamp_min(1e-12).log() / self.temperature).softmax(-1)
         distance = sum((each.exp() - target).square().sum(-1).mean() for each in log_p) / 2
-        return _Beside.apply(mean.clamp_min(1e-12).log(), self.consistency * distance)  # type: ignore[no-any-return, no-untyped-call]
+        return _Beside.apply(mean.clamp_min(1e-12).log(), self.consistency * distance)
 
     def _averaged(self, h: Tensor, graph: Inputs) -> Tensor:
         total = h
@@ -61,6 +66,14 @@ class GRAND(nn.Module):
 
     def _scores(self, h: Tensor) -> Tensor:
         return self.head(self.dropout((h + self.first.bias).relu()))
+
+
+def _scaled(x: Any, matrix: Any) -> Any:
+    length = np.sqrt(np.asarray((x * x).sum(axis=1), dtype=np.float64)).reshape(-1, 1)
+    if x.min() < 0:
+        length[:] = np.sqrt(np.mean(length**2))
+    scale = 1 / np.where(length > 0, length, 1)
+    return x * scale if isinstance(x, np.ndarray) else sp.csr_array(sp.diags_array(scale.ravel()) @ x)
 
 
 class _Beside(torch.autograd.Function):
@@ -83,5 +96,5 @@ class _Beside(torch.autograd.Function):
         ctx.save_for_backward(inputs[1])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         return gradient, torch.ones_like(ctx.saved_tensors[0])
