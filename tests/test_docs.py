@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import sharpen
 from sharpen import evaluation
 from sharpen.cli.app import app
+from sharpen.datasets.catalog import CATALOG
 from sharpen.datasets.registry import find_dataset
 from sharpen.store import Store
 from sharpen.studies import load_study, plan
@@ -198,7 +199,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_commands_run(path: Path, line: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = shlex.split(line, comments=True)[1:]
-    if words[0] == "compare" and len(words) > 1 and not words[1].startswith("-") and find_dataset(words[1]) is None:
+    if words[0] == "compare" and len(words) > 1 and words[1] in CATALOG and find_dataset(words[1]) is None:
         pytest.skip(f"SHARPEN_DATA does not hold {words[1]}")
     if words[0] == "fit" and "ray" in words:
         prepare_workers(monkeypatch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sharpen.comparison_plan import advised, checked_lams, few_pairs, plan_pairs
 from sharpen.datasets import Dataset, load_dataset
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.evaluation import compare_lams
 from sharpen.evaluation.collapse import collapse_note
 from sharpen.evaluation.comparison import Comparison
@@ -36,13 +36,6 @@ if TYPE_CHECKING:
     from sharpen.graph import Split
     from sharpen.models.blueprint import Blueprint
     from sharpen.report.page.document import Page
-
-AUTO_LAMS = (0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1.0)
-"""What ``lam="auto"`` chooses from, besides 0. The useful λ of the paper lie below 0.5, so the grid is finest there."""
-# On one split, or a few, there are seeds enough for so many pairs.
-FEWEST_PAIRS = 10
-# Fewer pairs than these cannot be told from luck without assumptions: five give Wilcoxon's test p = 0.06 at best.
-_CAUTION_BELOW = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +117,7 @@ class ComparisonResult:
         text = json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)
         files: dict[str, Callable[[Path], object]] = {
             "records.parquet": to_frame(self.records).to_parquet,
-            "traces.npz": partial(write_traces, records=self.records),
+            "traces.npz": partial(_write_traces, records=self.records),
             "comparison.json": lambda path: path.write_bytes(text.encode("utf-8", "backslashreplace")),
         }
         return files | ({"page.html": partial(write_page, self.page())} if page else {})
@@ -149,7 +142,7 @@ class ComparisonResult:
 def compare(
     data: Any = "digits",
     model: Any = "gcn",
-    lam: float | str | Sequence[float] = 0.25,
+    lam: float | str | Sequence[float] | None = None,
     *,
     splits: int | str | Mapping[str, Split] | Sequence[Split] = 10,
     seeds: int | None = None,
@@ -169,7 +162,8 @@ def compare(
         data: The name of a dataset, or a dataset; a graph of your own: a :class:`sharpen.Graph`, a PyG ``Data``, the path of
             a file that holds it, or those of its nodes and its edges, ``("nodes.csv", "edges.csv")``.
         model: As in :class:`sharpen.Trial`: a name, or a model of your own.
-        lam: λ: a number, several, or ``auto``: the one of :data:`AUTO_LAMS` and 0 with the best mean validation score.
+        lam: λ: a number, several, or ``auto``: the one with the best mean validation score, 0 among them; None: what goes with the
+            number of labels (:func:`sharpen.first_choice`). With ``auto`` and None so does the balance, unless it is given.
         splits: How many random splits; ``paper``: the paper's own; or splits of your own.
         seeds: How many seeds on each split; None: one, or on the paper's splits enough for ten pairs.
         device, precision: As for :func:`sharpen.train`.
@@ -192,12 +186,15 @@ def compare(
     plain = _trial(model=model, **settings)
     sharp = replace(plain, **objective)
     chosen_by_validation = isinstance(lam, str)
-    lams = _checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled)
+    lams = checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled) if lam is not None else ()
     if seeds is not None and seeds < 1:
-        raise InputError(f"seeds is {seeds}; give a number of at least 1", field="seeds")
+        raise InputError(f"is {seeds}; give a number of at least 1", field="seeds")
     dataset, wanted = _dataset(data, splits, folder, columns, tell)
     pairs, notes = plan_pairs(dataset, wanted, seeds)
     notes += few_pairs(pairs)
+    if lam is None or chosen_by_validation:
+        sharp, lams, told = advised(sharp, lams, dataset, pairs, "balance" in objective)
+        notes += told
     blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, resolve(plain, dataset))
     variants = [plain, *(replace(sharp, lam=value) for value in lams)]
     trials = [replace(variant, split=split, seed=seed) for variant in variants for split, seed in pairs]
@@ -283,7 +280,7 @@ def _cut(
     if blueprint.network is None:
         if batching not in ("auto", "full"):
             raise InputError(
-                f"batching is {batching!r}, but {blueprint.title} sees the whole graph at once; leave it out"
+                f"is {batching!r}, but {blueprint.title} sees the whole graph at once; leave it out", field="batching"
             )
         return None, ""
     where = resolve_device(device)
@@ -291,10 +288,12 @@ def _cut(
 
 
 def _trial(**fields: Any) -> Trial:
-    try:
-        return Trial(**fields)
-    except TypeError as error:
-        raise InputError(f"{str(error).split(') ')[-1]}; the fields of a trial are named in sharpen.Trial") from None
+    known = Trial.__dataclass_fields__
+    for name in fields:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise InputError(f"there is no setting {name!r}; {near}the settings are the fields of sharpen.Trial")
+    return Trial(**fields)
 
 
 def _dataset(
@@ -316,73 +315,9 @@ def _dataset(
         return dataset, None
     if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
         raise InputError(
-            f"splits is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
+            f"is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
         )
     return dataset, splits
-
-
-def _checked_lams(given: float | str | Sequence[float], zero_is_plain: bool) -> tuple[float, ...]:
-    """Each λ once, in the order given; 0 is left out where that is the baseline itself."""
-    if isinstance(given, str):
-        if given != "auto":
-            raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam")
-        return AUTO_LAMS
-    try:
-        lams = [float(value) for value in (given if isinstance(given, Sequence) else [given])]
-    except (TypeError, ValueError):
-        raise InputError(
-            f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam"
-        ) from None
-    for lam in lams:
-        if not math.isfinite(lam):
-            raise InputError(f"lam is {lam}, which is not finite; give a number such as 0.25", field="lam")
-    lams = [lam for lam in lams if lam != 0 or not zero_is_plain]
-    if not lams:
-        raise InputError("lam is 0, which is the baseline itself; give another λ, such as 0.25, or auto", field="lam")
-    return tuple(dict.fromkeys(lams))
-
-
-def plan_pairs(dataset: Dataset, wanted: int | None, seeds: int | None) -> tuple[list[tuple[str, int]], list[str]]:
-    """The (split, seed) of every pair, and what to tell the user about them.
-
-    No two pairs share a seed, so that no two share their first weights. Pairs on one split share its luck; they are averaged
-    before the splits are compared, unless there is only one.
-
-    Args:
-        dataset: what to compare on.
-        wanted: how many splits; None for those that it comes with: the paper's.
-        seeds: how many seeds on each; None for one, or for enough on the paper's splits.
-
-    >>> plan_pairs(load_dataset("digits"), 1, seeds=2)
-    ([('balanced-5-500-1000-seed0', 0), ('balanced-5-500-1000-seed0', 1)], [])
-    """
-    names = dataset.splits.paper if wanted is None else dataset.splits.paired_names(wanted)
-    if not names:
-        raise InputError(f"{dataset.name} has no splits of the paper's; give a number of splits")
-    notes = []
-    if wanted is None:
-        each = seeds or math.ceil(FEWEST_PAIRS / len(names))
-    else:
-        each = math.ceil(wanted * (seeds or 1) / len(names))
-        if len(names) < wanted:
-            notes.append(
-                f"{dataset.name} comes with {len(names)} split{'s' * (len(names) > 1)}, not {wanted}; "
-                f"{each} seeds on each are averaged, so that there are {len(names)} pairs."
-            )
-    return [(name, each * i + j) for i, name in enumerate(names) for j in range(each)], notes
-
-
-def few_pairs(pairs: Sequence[tuple[str, int]]) -> list[str]:
-    """What to say beside an interval that rests on very few pairs."""
-    splits = {split for split, _ in pairs}
-    count = len(splits) if len(splits) > 1 else len(pairs)  # pairs on one of several splits are averaged
-    if not 1 < count < _CAUTION_BELOW:
-        return []
-    more = "splits" if len(splits) > 1 else "splits, or seeds on one split,"
-    return [
-        f"With {count} pairs the interval assumes that gains are normally distributed; Wilcoxon's test, which does "
-        f"not, cannot go below p = {2.0 ** (1 - count):g}. More {more} would say more."
-    ]
 
 
 def _settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> dict[str, Any]:
@@ -391,13 +326,13 @@ def _settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) ->
     return shared | {"lam": list(lams), "lam_labeled": lam_labeled}
 
 
-def write_traces(path: Path, records: Sequence[Record]) -> None:
+def _write_traces(path: Path, records: Sequence[Record]) -> None:
     """The traces of all records: one array [runs, epochs] per name, its rows in the order of the records.
 
     >>> import tempfile
     >>> record = Record(Trial(), 0.8, 0.7, 1, "ok", 0.5, "cpu", "float32", traces={"loss": np.array([0.9, 0.5])})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_traces(Path(folder, "traces.npz"), [record, record])
+    ...     _write_traces(Path(folder, "traces.npz"), [record, record])
     ...     np.load(Path(folder, "traces.npz"))["loss"].shape
     (2, 2)
     """

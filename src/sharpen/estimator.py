@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,7 +22,6 @@ from sharpen.fitting.convert import as_graph, convert, encode_labels
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import can_check, check_labels
-from sharpen.fitting.report import Report, whole_report
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
 from sharpen.fitting.shown import Shown
@@ -60,10 +59,10 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         balance: ``auto`` (none, and as much as λ; with a ``class_prior`` as much as λ), a number, or several.
         class_prior: The class proportions of the graph, if they are known: ``{"gop": 0.85, "dem": 0.15}``, ``"gop=0.85,dem=0.15"``,
             a file of them, ``labels`` (labeled nodes are a random sample) or ``uniform``. Worth many labels where it is right;
-            DAMAGE.
+            a wrong one costs accuracy (docs/guide/few-labels.md).
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
         metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
-        ensemble: Whether the best candidates and all their folds vote together; otherwise one run on all labels decides.
+        ensemble: Whether several candidates and all their folds are averaged; otherwise one run on all labels decides.
         class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`. A model
             of your own keeps its own defaults where these are ours.
@@ -149,6 +148,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
                 "metric": self.metric,
                 "seed": self.seed,
                 "settings": {name: getattr(self, name) for name in _SETTINGS},
+                "columns": [*tables.guesses, *structure.describe()] if tables and structure else [],
             }
             if can_check(data.y.numpy()):
                 found = search(
@@ -159,9 +159,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
             else:
                 self._fitted = settle(data, backbone, candidates, automatic=automatic, notes=notes, **told)
         self._structure, self.classes_, self.n_features_in_ = structure, classes, data.num_features
-        columns = [*tables.guesses, *structure.describe()] if tables and structure else []
-        self.report_: Report = whole_report(self._fitted.report, data, columns)
-        self.curves_ = self._fitted.curves
+        self.report_, self.curves_ = self._fitted.report, self._fitted.curves
         self.extra_: dict[str, Any] = {}
         self._graph, self._ids = data, np.arange(data.num_nodes) if tables is None else tables.ids
         return self
@@ -259,9 +257,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"its parameters are {', '.join(map(str, params))}")
             if own_code:
                 if model is None:
-                    raise InputError(
-                        f"{path}: was fitted with a model of your own; name it again: load(path, model=...), or --model"
-                    )
+                    raise InputError("was fitted with a model of your own; load it with model=...", place=str(path))
                 params["model"] = model
             if device is not None:
                 params["device"] = device
@@ -276,7 +272,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise damaged(path, error) from None
-        classifier.report_, classifier.curves_ = cast(Report, fitted.report), fitted.curves
+        classifier.report_, classifier.curves_ = fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
@@ -330,19 +326,20 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         self, trainer: Trainer = IN_THIS_PROCESS, cuts: Mapping[str, str | None] | None = None, prior: str | None = None
     ) -> Backbone:
         if self.class_weight not in (None, "balanced"):
-            raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
+            raise InputError(f"is {self.class_weight!r}; give 'balanced', or None", field="class_weight")
         balanced = self.class_weight == "balanced"
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         device = self.device if self.on == HERE else "auto"  # the cluster's devices are not ours
         if self._own_code() and self.on != HERE:
-            raise InputError(f"on is {self.on!r}, but a model of your own is trained in this process; give on='here'")
+            raise InputError(f"is {self.on!r}, but your own model is trained in this process; give 'here'", field="on")
         in_batches = self.batching not in ("auto", "full")
         named = [] if isinstance(self.model, str) and self.model == "auto" else models_of(self.model)
         for name in named if in_batches else ():
             if name not in PAPER_MODELS:
                 raise InputError(
-                    f"batching is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'"
+                    f"is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'",
+                    field="batching",
                 )
         return Backbone(
             settings,

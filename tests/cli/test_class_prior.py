@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import sharpen
+from sharpen.comparison_plan import AUTO_LAMS
 from sharpen.errors import InputError
 from sharpen.fitting.backbone import USUAL, Backbone
 from sharpen.fitting.candidates import Candidate
@@ -34,9 +35,9 @@ def test_fit_takes_class_proportions(how: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("Officer=0.5", "class_prior has no share for class 'Mr. Hi'"),
-        ("Officer=0.5,Mr. Hi=0.6", "class_prior sums to 1.1"),
-        ("unifrom", "class_prior is 'unifrom'; did you mean 'uniform'"),
+        ("Officer=0.5", "--class-prior has no share for class 'Mr. Hi'"),
+        ("Officer=0.5,Mr. Hi=0.6", "--class-prior sums to 1.1"),
+        ("unifrom", "--class-prior is 'unifrom'; did you mean 'uniform'"),
     ],
 )
 def test_fit_refuses_proportions_that_do_not_fit(given: str, message: str, tmp_path: Path) -> None:
@@ -67,6 +68,24 @@ def test_compare_says_where_classes_are_emptied() -> None:
     assert "plain training" in notes[0]
     assert notes[0] in repr(result).replace("\n", " ")
     assert result.records[-1].metrics["class_use_last"] < 0.5 < result.records[0].metrics["class_use_last"]
+
+
+@pytest.mark.parametrize(("lam", "lams"), [(None, [0.25]), ("auto", AUTO_LAMS)])
+def test_compare_has_a_balance_where_labels_are_few(lam: str | None, lams: list[float]) -> None:
+    """Three labels for each of two classes: a balance, unless somebody says otherwise; with forty, none."""
+    rng = np.random.default_rng(0)
+    graph = sharpen.Graph(x=rng.normal(size=(100, 3)), edge_index=[[0, 1], [1, 2]], y=np.arange(100) % 2)
+    few = sharpen.Split("few", train=range(6), val=range(6, 20), test=range(20, 100))
+    many = sharpen.Split("many", train=range(80), val=range(80, 90), test=range(90, 100))
+    options = {"seeds": 2, "hidden": 4, "epochs": 2, "device": "cpu", "progress": False}
+    result = sharpen.compare(graph, lam=lam, splits=[few], **options)
+    assert [record.trial.balance for record in result.records] == [0, 0, *[0.25] * 2 * len(lams)]
+    assert [record.trial.lam for record in result.records[2::2]] == list(lams)
+    assert any(note.startswith("With 3 labels per class a balance of 0.25 keeps") for note in result.notes)
+    for settings in ({"splits": [many]}, {"splits": [few], "balance": 0.0}):
+        other = sharpen.compare(graph, lam=lam, **settings, **options)
+        assert {record.trial.balance for record in other.records} == {0.0}
+        assert not any("emptying classes" in note for note in other.notes)
 
 
 def test_fit_says_where_the_chosen_empty_classes() -> None:

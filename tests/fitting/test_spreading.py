@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 
 from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.fitted import identify
+from sharpen.fitting.identity import identify
 from sharpen.fitting.runs import LEAST, Listener, Run
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph

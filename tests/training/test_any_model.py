@@ -266,7 +266,7 @@ def test_sigkill_loses_no_finished_population(model, tmp_path):
     command = [sys.executable, "-m", "sharpen", "compare", "digits", "--model", model, "--lam", "0.5", "--splits", "3"]
     command += ["--epochs", "4", "--device", "cpu", "--no-page", "--quiet"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    sizes = "from sharpen.training import ways; ways._CPU_MEMBERS = 2; ways.CPU_ACTIVATION_BYTES = 2 * 1797 * 64 * 4"
+    sizes = "from sharpen.training import modular, ways; modular._CPU_MEMBERS = 2; ways.CPU_ACTIVATION_BYTES = 2 * 1797 * 64 * 4"
     start = f"{sizes}; import sys; sys.argv = {command[2:]!r}; from sharpen.cli import main; main()"
 
     def go(out: str, kill: bool) -> int:

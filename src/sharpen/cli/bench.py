@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
+from sharpen.cli.completion import offer
 from sharpen.cli.options import parse_model_args
 from sharpen.errors import InputError
-from sharpen.models.registry import CONVOLUTIONS, MODELS
+from sharpen.models.registry import CONVOLUTIONS, MODELS, MODELS_SHORT
 
 _HEADER = (
     f"{'cell':<22}{'members':>8}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'floor':>8}{'plain GB':>10}{'ours GB':>9}"
@@ -29,7 +30,8 @@ def bench(
         typer.Option(
             "--models",
             "--model",
-            help=f"Comma-separated: {', '.join(MODELS)}, or your own as my_net.py:MyNet; by default {', '.join(CONVOLUTIONS)}.",
+            help=f"Comma-separated: {MODELS_SHORT}, or your own as my_net.py:MyNet; by default {', '.join(CONVOLUTIONS)}.",
+            autocompletion=offer(*MODELS),
         ),
     ] = "",
     model_args: Annotated[

@@ -125,12 +125,12 @@ def fit(
     training: dict[str, Any] = {"lr": lr, "weight_decay": weight_decay, "epochs": epochs, "seed": seed}
     classifier = NodeClassifier(
         model=model if "," not in model else [name.strip() for name in model.split(",")],
-        lam=_auto_or_numbers(lam),
-        balance=_auto_or_numbers(balance),
+        lam=parse_lams(lam),
+        balance=parse_lams(balance, "balance"),
         **(search | layout | training | {"on": on, "device": device, "batching": batching}),
         progress=None if quiet or as_json else tell,
     )
-    _check_options(classifier)
+    classifier.check_parameters()  # before a file is read
     start, unknown = time.perf_counter(), split_names(unknown_label)
     of_nodes: dict[str, Any] = {"features": split_names(features), "ignore": split_names(ignore) or ()}
     columns = Columns(id_column, label, source, target, weight, unknown_labels=unknown, strict=strict, **of_nodes)
@@ -222,21 +222,6 @@ class _Fitted:
 
 def _json(summary: dict[str, Any]) -> str:
     return json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _check_options(classifier: Any) -> None:
-    """Refuses what cannot be before a file is read, by the name that it has on the command line."""
-    try:
-        classifier.check_parameters()
-    except InputError as error:
-        name, is_, rest = str(error).partition(" is ")
-        if name not in classifier.get_params():
-            raise
-        raise InputError(f"--{name.replace('_', '-')}{is_}{rest}") from None
-
-
-def _auto_or_numbers(text: str) -> str | list[float]:
-    return parse_lams(text)
 
 
 def _saved_columns(columns: Any, label: str | None) -> dict[str, str | None]:

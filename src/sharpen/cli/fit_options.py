@@ -8,18 +8,16 @@ import typer
 
 from sharpen.cli.completion import METRICS, offer
 from sharpen.cli.options import of_columns
-from sharpen.models.registry import MODELS
+from sharpen.models.registry import MODELS, MODELS_SHORT
 from sharpen.trial import NORMS
 
-_of_model = partial(typer.Option, rich_help_panel="Model and optimiser")
+_of_model = partial(typer.Option, rich_help_panel="Model and optimizer")
 
 Features = Annotated[str | None, of_columns(help="Feature columns, comma-separated.", show_default="all others")]
 Ignore = Annotated[str | None, of_columns(help="Columns to ignore, comma-separated.", show_default="none")]
 ModelNames = Annotated[
     str,
-    typer.Option(
-        help=f"auto; {', '.join(MODELS)}; or several, comma-separated.", autocompletion=offer("auto", *MODELS)
-    ),
+    typer.Option(help=f"auto; {MODELS_SHORT}; or several, comma-separated.", autocompletion=offer("auto", *MODELS)),
 ]
 Lam = Annotated[str, typer.Option(help="λ: auto; a number; or candidates, comma-separated.")]
 Balance = Annotated[

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from sharpen.errors import options_named
+
 
 class Place(NamedTuple):
     """Where a subcommand is, and what its help begins with."""
@@ -34,6 +36,7 @@ COMMANDS = {
     "recipe": Place(
         "recipe", "recipe", "Train on large graphs with tested settings; cluster recipes resume and run under torchrun."
     ),
+    "models": Place("models", "models", "List the models."),
     "datasets": Place("datasets", "datasets", "List the datasets and where they are."),
     "bench": Place(
         "bench",
@@ -41,6 +44,10 @@ COMMANDS = {
         "Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch.",
     ),
 }
+
+
+# What the library calls otherwise than an option.
+_ALSO = {"prior": "class_prior", "unknown_labels": "unknown_label", "folder": "data"}
 
 
 class LazyGroup(TyperGroup):
@@ -101,7 +108,22 @@ def load_command(name: str) -> Any:
     command.name = name
     for each in (command, *getattr(command, "commands", {}).values()):
         each.get_params = _plain(each.get_params)
+        each.invoke = _in_options(each)
     return command
+
+
+def _in_options(command: Any) -> Callable[[Any], Any]:
+    """The command's function, with its parameters called by their options in every message."""
+    options = {name.lstrip("-").replace("-", "_"): name for param in command.params for name in param.opts}
+    options = {field: name for field, name in options.items() if name.startswith("--")}
+    options |= {field: options[same] for field, same in _ALSO.items() if same in options}
+    invoke = command.invoke
+
+    def named(ctx: Any) -> Any:
+        with options_named(options):
+            return invoke(ctx)
+
+    return named
 
 
 def _plain(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

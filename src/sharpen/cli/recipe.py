@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from sharpen.cli.compare import parse_lams
+from sharpen.cli.options import DataFolder, Device, Precision
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
-from sharpen.models.registry import MODELS
+from sharpen.models.registry import PAPER_MODELS
 from sharpen.trial import to_frame
 
 recipe = typer.Typer(
@@ -32,7 +33,7 @@ def list_() -> None:
 def run(
     name: Annotated[str, typer.Argument(help="A recipe from `sharpen recipe list`.")],
     *,
-    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "sage",
+    model: Annotated[str, typer.Option(help=", ".join(PAPER_MODELS) + ".")] = "sage",
     lam: Annotated[str, typer.Option(help="Values of λ, comma-separated; 0 is plain training.")] = "0,0.25",
     seeds: Annotated[int, typer.Option(help="Seeds per λ.", min=1)] = 1,
     epochs: Annotated[int | None, typer.Option(help="Epochs.", show_default="the recipe's", min=1)] = None,
@@ -43,12 +44,9 @@ def run(
         ),
     ] = None,
     scale: Annotated[float | None, typer.Option(hidden=True)] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    data: DataFolder = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
     out: Annotated[
         Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/recipe-NAME-MODEL")
     ] = None,
@@ -61,7 +59,7 @@ def run(
 
     `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
     """
-    from sharpen.comparison import AUTO_LAMS
+    from sharpen.comparison_plan import AUTO_LAMS
     from sharpen.large.recipes import find_recipe, recipe_dataset
     from sharpen.training import train
     from sharpen.training.checkpoint import checkpoint_folder, forget_checkpoints

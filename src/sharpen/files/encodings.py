@@ -27,7 +27,7 @@ from sharpen.files.column import Column
 
 Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
 MOST_CATEGORIES = 256
-BUCKETS = 4096
+_BUCKETS = 4096
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def from_dict(description: dict[str, Any]) -> Encoding:
     if getattr(encoding, "scale", 1) == 0:
         raise ValueError(f"scale of column {encoding.column!r} is 0")
     if isinstance(encoding, Text) and not (
-        len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < BUCKETS for bucket in encoding.buckets)
+        len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < _BUCKETS for bucket in encoding.buckets)
     ):
         raise ValueError(f"the words of column {encoding.column!r} do not fit together")
     return encoding
@@ -298,7 +298,7 @@ def fit_text(column: Column) -> Text:
     (1.2876820724517808,)
     """
     counts = _word_counts(column)
-    rows = np.bincount(counts.indices, minlength=BUCKETS)
+    rows = np.bincount(counts.indices, minlength=_BUCKETS)
     used = np.flatnonzero(rows >= 2)
     if used.size == 0:
         used = np.flatnonzero(rows)
@@ -309,7 +309,7 @@ def fit_text(column: Column) -> Text:
 def _word_counts(column: Column) -> scipy.sparse.csr_array:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    hashing = HashingVectorizer(n_features=BUCKETS, alternate_sign=False, norm=None, dtype=np.float64)
+    hashing = HashingVectorizer(n_features=_BUCKETS, alternate_sign=False, norm=None, dtype=np.float64)
     return scipy.sparse.csr_array(hashing.transform([text or "" for text in column.text.to_pylist()]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from sharpen.graph import Graph
 
 @dataclass(frozen=True)
 class Part:
-    """The runs of one candidate.
+    """Runs of one candidate.
 
     Args:
         candidate: What they are.
@@ -89,6 +89,7 @@ def build_ensemble(
     backbone: Backbone,
     *,
     isolated: IsolatedNodes | None = None,
+    on_all: Mapping[Candidate, Run] | None = None,
     final: Run | None = None,
 ) -> Ensemble:
     """The ensemble of all runs of the chosen candidates, or of the final one, and its temperature.
@@ -100,16 +101,21 @@ def build_ensemble(
         known: The labels that may be used where it predicts, −1 elsewhere.
         backbone: What they were trained with.
         isolated: What is known of nodes without an edge.
+        on_all: Runs on all labels, which count as much as those on folds together.
         final: One run on all labels, in the place of all others.
     """
-    parts, rounds = [], []
+    parts, rounds = [], list[list[int | None]]()
     for candidate, share in shares.items():
-        own = [run for run in evidence.runs[candidate] if run.ok]
-        parts.append(Part(candidate, share, evidence.weights(candidate).tolist(), [run.weights for run in own]))
-        rounds.append(places_in_round([run.round_number for run in own]))
+        own, counts = [run for run in evidence.runs[candidate] if run.ok], evidence.weights(candidate).tolist()
+        more = (on_all or {}).get(candidate)
+        parts.append(Part(candidate, share if more is None else share / 2, counts, [run.weights for run in own]))
+        rounds.append([*places_in_round([run.round_number for run in own])])
+        if more is not None:
+            parts.append(Part(candidate, share / 2, counts, [more.weights]))
+            rounds.append([None])
     temperature = fit_mean_temperature(evidence, shares)
     ensemble = Ensemble(parts, temperature, None if isolated is None else isolated.temperature)
-    if final is None and max(map(max, rounds)) == 0:
+    if final is None and all(own == [0] * len(own) for own in rounds):
         return ensemble
     nodes = _some_unlabeled(graph)
     mean, confidence = _mean_and_confidence(ensemble, rounds, graph, known, nodes, backbone)
@@ -121,7 +127,7 @@ def build_ensemble(
 
 def _mean_and_confidence(
     ensemble: Ensemble,
-    rounds: Sequence[Sequence[int]],
+    rounds: Sequence[Sequence[int | None]],
     graph: Graph,
     known: np.ndarray,
     nodes: np.ndarray,
@@ -134,10 +140,12 @@ def _mean_and_confidence(
     """
     place = {id(part): number for number, part in enumerate(ensemble.parts)}
     mean = np.zeros((len(nodes), graph.num_classes))
-    folds: dict[int, np.ndarray] = {}
+    folds: dict[int | None, np.ndarray] = {}
     for part, run, said in ensemble.said(graph, known, graph.num_classes, backbone):
         own = rounds[place[id(part)]]
         mean += part.share / len(own) * said[nodes]
+        if own[run] is None:
+            continue
         weight = part.share / own.count(own[run])
         folds[own[run]] = folds.get(own[run], 0.0) + weight * said[nodes]
     sure = [

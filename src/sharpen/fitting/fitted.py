@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from sharpen.errors import InputError
 from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
@@ -19,15 +17,14 @@ from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.ensemble import Ensemble, build_ensemble
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
+from sharpen.fitting.identity import identify
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
+from sharpen.fitting.report import FitReport, Report, size_of
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import Found
 from sharpen.fitting.selection import Shares, choose
-from sharpen.fitting.spreading import features_of
 from sharpen.fitting.verdicts import NAMES, QUESTIONS, sides, verdict
 from sharpen.graph import Graph
-
-_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Fitted:
     graph_id: str
     num_features: int
     num_classes: int
-    report: dict[str, Any] = field(repr=False)
+    report: Report = field(repr=False)
     cuts: dict[str, str | None] = field(default_factory=dict, repr=False)
     curves: dict[str, list[Mapping[str, np.ndarray]]] = field(default_factory=dict, repr=False)
 
@@ -89,33 +86,6 @@ class Fitted:
         return self.known
 
 
-def identify(graph: Graph) -> str:
-    """What stands for a graph apart from its labels: its features, and the pattern along which messages travel.
-
-    >>> graph = Graph(x=np.eye(2), edge_index=[[0], [1]], y=[0, 1])
-    >>> identify(graph) == identify(Graph(x=np.eye(2), edge_index=[[0], [1]]))
-    True
-    """
-    adjacency, x = graph.adjacency, features_of(graph)
-    digest = hashlib.sha256()
-
-    def add(values: np.ndarray, dtype: str) -> None:
-        contiguous: Any = np.ascontiguousarray(values, dtype=dtype)  # one byte order; no copy where it is that already
-        digest.update(contiguous)
-
-    add(np.array([graph.num_nodes, graph.num_features, adjacency.nnz]), "<i8")
-    for start in range(0, graph.num_nodes, _ROWS):  # in blocks, so that a large graph is not held twice
-        block = scipy.sparse.csr_array(x[start : start + _ROWS])  # the same for dense and sparse features
-        add(block.indptr, "<i8")
-        add(block.indices, "<i8")
-        add(block.data, "<f4")
-    add(adjacency.rowptr.numpy(), "<i4")
-    add(adjacency.col.numpy(), "<i4")
-    if adjacency.weight is not None:
-        add(adjacency.weight.numpy(), "<f8")
-    return digest.hexdigest()
-
-
 def conclude(
     found: Found,
     graph: Graph,
@@ -126,19 +96,29 @@ def conclude(
     seed: int,
     settings: Mapping[str, Any],
     notes: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Fitted:
-    """Chooses among what a search found, calibrates the choice, and writes the account of it."""
+    """Chooses among what a search found, calibrates the choice, and writes the account of it.
+
+    Args:
+        found: What was trained.
+        graph: On what.
+        backbone: By what.
+        metric, ensemble, seed, settings: As they were asked for.
+        notes, columns: For the report: what is known already.
+    """
     y = graph.y.numpy()
     evidence = Evidence(found.runs, y, metric)
     shares = choose(evidence, ensemble=ensemble)
     best = next(iter(shares))
     if graph.edge_weight is not None and any(candidate.model == "gat" for candidate in shares):
         notes = [*notes, "GAT, which is used, learns weights of its own and does not read those of the edges"]
-    notes, runs_of = [*notes, *found.notes], {candidate: len(evidence.runs[candidate]) for candidate in shares}
+    notes = [*notes, *found.notes]
+    runs_of = {candidate: len(evidence.runs[candidate]) + (candidate in found.on_all) for candidate in shares}
     final = None
     if not ensemble:
         # One run on every label takes the place of five on four fifths of them.
-        final = backbone.train(graph, [Run(best.rough, all_labels(y), 1000 * seed)])[0]
+        final = found.on_all.get(best.rough) or backbone.train(graph, [Run(best.rough, all_labels(y), 1000 * seed)])[0]
         if final.ok:
             runs_of[best] = 1
         else:
@@ -146,16 +126,28 @@ def conclude(
             notes.append("the one run on all labels diverged, so those on four fifths of them are averaged")
     at = partial(_temperature_of_isolated, evidence, graph=graph, backbone=backbone)
     isolated = at(shares)
-    used = build_ensemble(evidence, shares, graph, y, backbone, isolated=isolated, final=final)
+    used = build_ensemble(evidence, shares, graph, y, backbone, isolated=isolated, on_all=found.on_all, final=final)
     known = y if used.uses_labels else np.full_like(y, -1)
     delivered = used.probabilities(graph, known, graph.num_classes, backbone)
-    report = _report(evidence, shares, runs_of, found, graph, delivered, ensemble=ensemble, seed=seed, metric=metric)
-    alone_account = _account_of_isolated(graph, isolated)
-    notes += [*_note_of_isolated(alone_account), *backbone.collapses(shares)]
-    if report["surest"]["warning"]:
-        notes.append(report["surest"]["warning"])
-    report |= {"metric": metric, "settings": dict(settings), "seed": seed, "notes": notes}
-    report |= {"temperature": used.temperature, "lonely": alone_account}
+    about_isolated = _account_of_isolated(graph, isolated)
+    parts = _report(evidence, shares, runs_of, found, graph, delivered, ensemble=ensemble, seed=seed, metric=metric)
+    warning = parts["surest"]["warning"]
+    report = FitReport(
+        **parts,
+        metric=metric,
+        settings=dict(settings),
+        seed=seed,
+        notes=[
+            *notes,
+            *_note_of_isolated(about_isolated),
+            *backbone.collapses(shares),
+            *([warning] if warning else []),
+        ],
+        temperature=used.temperature,
+        isolated=about_isolated,
+        graph=size_of(graph),
+        columns=list(columns),
+    ).to_dict()
     without_labels = None
     if used.uses_labels:
         alone = _without_labels(shares)
@@ -166,6 +158,7 @@ def conclude(
             np.full_like(y, -1),
             backbone,
             isolated=at(alone),
+            on_all=found.on_all,
             final=final,
         )
     known, name = (y, identify(graph)) if used.uses_labels else (np.empty(0, dtype=np.int64), "")

@@ -39,7 +39,7 @@ def prediction_frame(
     ([['a', 'x', 'y'], ['b', 'y', 'x']], [0.8, 0.2])
     """
     if abstain is not None and not 0 <= abstain <= 1:
-        raise InputError(f"abstain is {abstain}; give a probability from 0 to 1")
+        raise InputError(f"is {abstain}; give a probability from 0 to 1", field="abstain")
     names = np.array([str(name) for name in classes], dtype=object)
     order = np.argsort(-probabilities, axis=1, kind="stable")
     rows = np.arange(len(probabilities))

@@ -35,7 +35,7 @@ class Hops:
     """One graph's averages over hops.
 
     >>> hops = Hops(Graph(x=np.eye(2), edge_index=[[0], [1]]))
-    >>> hops.average(np.array([[1.0], [0.0]])).round(3).ravel().tolist()
+    >>> hops.average(np.array([[1.0], [0.0]])).ravel().astype(float).round(3).tolist()
     [0.525, 0.475]
     """
 

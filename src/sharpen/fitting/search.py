@@ -14,7 +14,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.folds import draw_round, rounds_wanted
+from sharpen.fitting.folds import all_labels, draw_round, rounds_wanted
 from sharpen.fitting.runs import Run
 from sharpen.fitting.selection import choose, shortlist
 from sharpen.graph import Graph
@@ -31,9 +31,10 @@ ESSENTIAL = 3
 
 @dataclass(frozen=True)
 class Found:
-    """What a search trained: all runs, in how many rounds, what it left out and why."""
+    """What a search trained: all runs, in how many rounds, what it left out and why; and runs of the best on all labels."""
 
     runs: list[Run]
+    on_all: dict[Candidate, Run]
     rounds: int
     seconds: float
     notes: list[str]
@@ -76,7 +77,7 @@ def check_seed(seed: object) -> None:
     sharpen.errors.InputError: seed is -1; give a whole number from 0 to 4294967295
     """
     if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
-        raise InputError(f"seed is {seed!r}; give a whole number from 0 to {2**32 - 1}")
+        raise InputError(f"is {seed!r}; give a whole number from 0 to {2**32 - 1}", field="seed")
 
 
 def check_budget(budget: float) -> None:
@@ -87,7 +88,7 @@ def check_budget(budget: float) -> None:
     sharpen.errors.InputError: budget is 0; give a number of minutes above 0
     """
     if not (math.isfinite(budget) and budget > 0):
-        raise InputError(f"budget is {budget:g}; give a number of minutes above 0")
+        raise InputError(f"is {budget:g}; give a number of minutes above 0", field="budget")
 
 
 def search(
@@ -125,6 +126,7 @@ def search(
         _first_round(going, candidates)
         _more_rounds(going)
         _first_round(going, candidates)  # what there was no room for, if the forecast was too dark
+        _on_all_labels(going)
     except KeyboardInterrupt:
         if not any(run.ok for run in going.trained):
             raise
@@ -136,7 +138,7 @@ def search(
             f"the budget of {budget:g} min has room for {total - going.left_out} of {total} candidates; "
             "a larger budget tries all"
         )
-    return Found(going.trained, going.rounds, going.clock.elapsed, going.notes)
+    return Found(going.trained, going.on_all, going.rounds, going.clock.elapsed, going.notes)
 
 
 class _Going:
@@ -155,6 +157,7 @@ class _Going:
         )
         self.clock, self.y = _Clock(budget), graph.y.numpy()
         self.trained: list[Run] = []
+        self.on_all: dict[Candidate, Run] = {}
         self.notes: list[str] = []
         self.first = draw_round(self.y, 0, seed)
         self.folds, self.tried, self.rounds, self.left_out = 0, 0, 1, 0
@@ -253,6 +256,25 @@ def _more_rounds(going: _Going) -> None:
         splits = draw_round(going.y, going.rounds, going.seed)[: going.folds]
         going.run(again, splits, going.rounds, what=f"round {going.rounds + 1}: the best {len(again)} again")
         going.rounds += 1
+
+
+def _on_all_labels(going: _Going) -> None:
+    """What an ensemble would hold, once more on every label: runs on folds have seen four fifths of them, or fewer."""
+    evidence = Evidence(going.trained, going.y, going.metric)
+    if not evidence.sound:
+        return
+    best = list(dict.fromkeys(candidate.rough for candidate in choose(evidence)))
+    spare = going.clock.limit - going.clock.elapsed
+    chosen = [candidate for candidate in best if not candidate.is_network]
+    for candidate in (candidate for candidate in best if candidate.is_network):
+        if going.clock.forecast([*chosen, candidate]) <= spare:
+            chosen.append(candidate)
+    if chosen:
+        split = all_labels(going.y)
+        trained = going.backbone.train(
+            going.graph, [Run(candidate, split, 1000 * going.seed + 7) for candidate in chosen]
+        )
+        going.on_all = {run.candidate: run for run in trained if run.ok}
 
 
 def _count(number: int, noun: str) -> str:

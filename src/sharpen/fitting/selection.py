@@ -117,8 +117,8 @@ def _of_true_class(evidence: Evidence, listed: list[Candidate], keep: np.ndarray
 def _loss(right: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Log-loss of the last axis.
 
-    >>> _loss(np.array([[1.0, 0.5], [1.0, 1.0]]), np.ones(2)).round(3).tolist()
-    [0.347, 0.0]
+    >>> _loss(np.array([[1.0, 0.5], [0.5, 0.5]]), np.ones(2)).round(3).tolist()
+    [0.347, 0.693]
     """
     return np.asarray(-(np.log(np.maximum(right, 1e-12)) * weight).sum(-1) / weight.sum())
 

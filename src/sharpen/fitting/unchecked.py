@@ -19,8 +19,10 @@ from sharpen.evaluation.calibration import temperature_for_confidence
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.ensemble import Ensemble, Part
-from sharpen.fitting.fitted import Fitted, identify
+from sharpen.fitting.fitted import Fitted
 from sharpen.fitting.folds import all_labels, unchecked_classes
+from sharpen.fitting.identity import identify
+from sharpen.fitting.report import FitReport, size_of
 from sharpen.fitting.runs import Run
 from sharpen.graph import Graph
 
@@ -35,6 +37,7 @@ def settle(
     seed: int,
     settings: Mapping[str, Any],
     notes: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Fitted:
     """Trains what is best at so few labels on all of them.
 
@@ -43,7 +46,7 @@ def settle(
         backbone: What trains.
         candidates: What was asked for.
         automatic: Whether models are chosen automatically.
-        metric, seed, settings, notes: As for :func:`sharpen.fitting.fitted.conclude`.
+        metric, seed, settings, notes, columns: As for :func:`sharpen.fitting.fitted.conclude`.
     """
     y = graph.y.numpy()
     plain = [candidate for candidate in candidates if not candidate.sharpens]
@@ -66,39 +69,41 @@ def settle(
     predicted = np.bincount(said[0][unlabeled].argmax(1), minlength=graph.num_classes)
     count = np.bincount(y[y >= 0], minlength=graph.num_classes).tolist()
     entry = asdict(chosen) | {"name": chosen.name, "score": None, "members": 1, "share": 1.0}
-    report: dict[str, Any] = {
-        "chosen": [entry],
-        "guessing": {},
-        "predicted": dict(zip(graph.class_names, predicted.tolist(), strict=True)),
-        "verdicts": [],
-        "expected": {
+    report = FitReport(
+        chosen=[entry],
+        guessing={},
+        predicted=dict(zip(graph.class_names, predicted.tolist(), strict=True)),
+        verdicts=[],
+        expected={
             "nodes": 0,
             "accuracy": None,
             "accuracy_interval": [0.0, 1.0],
             "balanced_accuracy": None,
             "balanced_accuracy_interval": [0.0, 1.0],
         },
-        "baselines": {},
-        "coverage": [],
-        "surest": {},
-        "candidates": [entry | {"diverged": 0}],
-        "labels": dict(zip(graph.class_names, count, strict=True)),
-        "unchecked": unchecked_classes(count, graph.class_names),
-        "runs": 2,
-        "rounds": 0,
-        "seconds": 0.0,
-        "metric": metric,
-        "settings": dict(settings),
-        "seed": seed,
-        "notes": [
+        baselines={},
+        coverage=[],
+        surest={},
+        candidates=[entry | {"diverged": 0}],
+        labels=dict(zip(graph.class_names, count, strict=True)),
+        unchecked=unchecked_classes(count, graph.class_names),
+        runs=2,
+        rounds=0,
+        seconds=0.0,
+        metric=metric,
+        settings=dict(settings),
+        seed=seed,
+        notes=[
             *notes,
             *backbone.notes,
             f"probabilities are made as sure as two models agree, on {100 * agree:.0f} % of the nodes; no label says whether "
             "that is true",
         ],
-        "temperature": used.temperature,
-        "lonely": None,
-    }
+        temperature=used.temperature,
+        isolated=None,
+        graph=size_of(graph),
+        columns=list(columns),
+    ).to_dict()
     known, name = (y, identify(graph)) if used.uses_labels else (np.empty(0, dtype=np.int64), "")
     without = used if used.uses_labels else None
     curves = {"chosen": [run.traces] if run.traces else []}

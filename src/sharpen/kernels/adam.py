@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ class Adam:
         parameters: Tensors whose first dimension is the member; they are updated in place.
         lr: Learning rates, [R].
         weight_decay: L2 weights, [R].
+        own: For each parameter a learning rate and a weight decay of its own, the same in all members; None where it has none.
 
     >>> w = torch.tensor([[1.0], [1.0]])
     >>> Adam([w], lr=torch.tensor([0.1, 0.5]), weight_decay=torch.zeros(2)).step([torch.ones(2, 1)])
@@ -28,8 +29,14 @@ class Adam:
     [0.9, 0.5]
     """
 
-    def __init__(self, parameters: list[Tensor], lr: Tensor, weight_decay: Tensor) -> None:
-        self.parameters = parameters
+    def __init__(
+        self,
+        parameters: list[Tensor],
+        lr: Tensor,
+        weight_decay: Tensor,
+        own: Sequence[tuple[float | None, float | None]] | None = None,
+    ) -> None:
+        self.parameters, self._own = parameters, own or [(None, None)] * len(parameters)
         self.lr, self.weight_decay = lr, weight_decay
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
@@ -47,10 +54,14 @@ class Adam:
 
         self.steps += 1
         dtype = self.parameters[0].dtype
-        size = (self.lr / (1 - BETA_1**self.steps)).to(dtype)
+        share = 1 - BETA_1**self.steps
         root = (1 - BETA_2**self.steps).sqrt().to(dtype)
-        for p, g, m, v in zip(self.parameters, gradients, self.first, self.second, strict=True):
-            update_triton(p, g, m, v, size, root, self.weight_decay.to(dtype))
+        for p, g, m, v, own in zip(self.parameters, gradients, self.first, self.second, self._own, strict=True):
+            lr, decay = (
+                given if one is None else torch.full_like(given, one)
+                for given, one in zip((self.lr, self.weight_decay), own, strict=True)
+            )
+            update_triton(p, g, m, v, (lr / share).to(dtype), root, decay.to(dtype))
 
     def count(self, steps: Tensor) -> None:
         """Says how many steps have been taken, where that is not how often :meth:`step` was called."""
@@ -59,20 +70,23 @@ class Adam:
             run.count(steps)
 
     def _agreeing(self) -> Iterator[_Run]:
-        """Members that follow one another and agree in their settings."""
+        """Members that follow one another and agree in their settings; of these, parameters that agree in theirs."""
         settings, end = zip(self.lr.tolist(), self.weight_decay.tolist(), strict=True), 0
+        groups = {own: [k for k, each in enumerate(self._own) if each == own] for own in self._own}
         for (lr, weight_decay), same in itertools.groupby(settings):
             start, end = end, end + len(list(same))
-            yield _Run(self, slice(start, end), lr, weight_decay)
+            for (own_lr, own_decay), which in groups.items():
+                decay = weight_decay if own_decay is None else own_decay
+                yield _Run(self, slice(start, end), which, lr if own_lr is None else own_lr, decay)
 
 
 class _Run:
-    """torch's own Adam, one pass over all tensors, for members with one learning rate and weight decay."""
+    """torch's own Adam, one pass over some tensors, for members with one learning rate and weight decay."""
 
-    def __init__(self, population: Adam, members: slice, lr: float, weight_decay: float) -> None:
-        self._members, self._lr, self._weight_decay = members, lr, weight_decay
+    def __init__(self, population: Adam, members: slice, which: list[int], lr: float, weight_decay: float) -> None:
+        self._members, self._which, self._lr, self._weight_decay = members, which, lr, weight_decay
         state = (population.parameters, population.first, population.second)
-        self._parameters, self._first, self._second = ([t[members] for t in tensors] for tensors in state)
+        self._parameters, self._first, self._second = ([tensors[k][members] for k in which] for tensors in state)
         self._steps = [torch.zeros((), device=t.device) for t in self._parameters]
 
     def count(self, steps: Tensor) -> None:
@@ -82,7 +96,7 @@ class _Run:
     def step(self, gradients: list[Tensor]) -> None:
         adam(
             self._parameters,
-            [g[self._members].contiguous() for g in gradients],
+            [gradients[k][self._members].contiguous() for k in self._which],
             self._first,
             self._second,
             [],

@@ -2,7 +2,11 @@
 
 A model is described for one run: a ``torch.nn.Module`` that is called with the features and the graph and gives class scores of all
 nodes, [N, C]. What it is called with depends on the names of its ``forward``'s parameters: ``forward(x, graph)`` gets the
-:class:`sharpen.models.inputs.Inputs`, ``forward(x, edge_index)`` the edges as PyG has them, and ``forward(x)`` the features alone.
+:class:`sharpen.models.inputs.Inputs`, ``forward(x, graph, run)`` also what a :class:`sharpen.models.run.Run` may know,
+``forward(x, edge_index)`` the edges as PyG has them, and ``forward(x)`` the features alone.
+
+In training it may give a pair: the scores, and one number that is added to the loss. Its attribute ``rates`` may give parameters,
+by the start of their names, a learning rate and a weight decay of their own: ``{"attention": (0.04, None)}``.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ from sharpen.models.custom import load_custom, place_of
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
 from sharpen.models.registry import REGISTRY, check_model, model_info
+from sharpen.models.run import Run
 
 # What others call the settings that a trial has a field for, and what a module that insists on them gets unless the trial says.
 _NAMES = {
@@ -44,6 +49,7 @@ class Blueprint:
         name: The model's name.
         num_features, num_classes: Of the graph.
         settings: The architecture: a trial's fields of it that are given, and its ``model_args``.
+        sizes: The numbers of nodes and of undirected edges, for a model of ours that has parameters for each of them.
 
     >>> Blueprint("appnp", 3, 2, {"hidden": 8}).build(seed=0).mlp.maps[0].weight.shape
     torch.Size([8, 3])
@@ -53,6 +59,7 @@ class Blueprint:
     num_features: int
     num_classes: int
     settings: Mapping[str, Any]
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"num_nodes": 1, "num_edges": 1})
 
     @cached_property
     def thing(self) -> Any:
@@ -110,7 +117,8 @@ class Blueprint:
                     )
                 return _initialized(copy.deepcopy(self.thing))
             if self.name in REGISTRY:
-                return self._made(self.thing, self.num_features, self.num_classes, **settings)
+                sizes = {name: size for name, size in self.sizes.items() if name in self._parameters}
+                return self._made(self.thing, self.num_features, self.num_classes, **sizes, **settings)
             module = self._made(self.thing, *self._positional, **self._by_name(settings))
         if not isinstance(module, nn.Module):
             raise InputError(
@@ -136,6 +144,11 @@ class Blueprint:
             return inspect.signature(self.thing).parameters
         except (TypeError, ValueError):
             return {}
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has parameters for the nodes or edges of one graph: names that begin with ``nodes`` or ``edges``."""
+        return self.name in REGISTRY and bool(self.sizes.keys() & self._parameters.keys())
 
     def takes(self, setting: str) -> bool:
         """Whether somebody's own class or function has a parameter for a setting."""
@@ -183,8 +196,8 @@ def _initialized(module: nn.Module) -> nn.Module:
     return module
 
 
-def arguments(module: nn.Module, inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What to call a module with.
+def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What to call a module with; one that asks for its run needs the number of classes too.
 
     >>> from sharpen import Graph
     >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
@@ -194,7 +207,8 @@ def arguments(module: nn.Module, inputs: Inputs) -> tuple[tuple[Any, ...], dict[
     takes = dict(inspect.signature(module.forward).parameters)
     names = [name for name, p in takes.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "graph" in takes:
-        return (inputs.x,), {"graph": inputs}
+        known = {"run": _some_run(inputs, num_classes)} if "run" in takes else {}
+        return (inputs.x,), {"graph": inputs} | known
     more: dict[str, Any] = {}
     if "edge_weight" in takes:
         if inputs.edge_weight is not None:
@@ -206,6 +220,13 @@ def arguments(module: nn.Module, inputs: Inputs) -> tuple[tuple[Any, ...], dict[
         more["batch"] = torch.zeros(inputs.num_nodes, dtype=torch.long, device=inputs.device)
     anything = any(p.kind is p.VAR_POSITIONAL for p in takes.values())
     return ((inputs.x, inputs.edge_index) if len(names) > 1 or anything else (inputs.x,)), more
+
+
+def _some_run(inputs: Inputs, num_classes: int) -> Run:
+    """A run that may know every class that is known."""
+    y = inputs.labels()
+    epoch = torch.zeros((), dtype=torch.int64, device=inputs.device)
+    return Run.of(y, num_classes, y >= 0, epoch, inputs.x)
 
 
 @contextmanager

@@ -117,6 +117,18 @@ class Inputs:
             self._once[key] = self._known(matrix, lambda: fixed(matrix, self.device, self.dtype))
         return self._once[key]
 
+    def constant(self, key: Hashable, make: Callable[[Graph], np.ndarray]) -> Tensor:
+        """An array of the model's own, made once: node numbers, cluster numbers, eigenvectors.
+
+        >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
+        >>> inputs.constant("degrees", lambda graph: graph.adjacency.degree().numpy()).tolist()
+        [2, 2]
+        """
+        if key not in self._once:
+            made = torch.from_numpy(np.ascontiguousarray(make(self._graph)))
+            self._once[key] = made.to(self.device, self.dtype if made.is_floating_point() else None)
+        return self._once[key]
+
     def stack(self, hops: int, by: str = "symmetric") -> list[Tensor]:
         """[X, P X, …, P^hops X], computed once."""
 
@@ -150,6 +162,11 @@ class Inputs:
         index = torch.stack([adjacency.col[others].long(), row[others]]).to(self.device)
         weight = None if adjacency.weight is None else adjacency.weight[others].to(self.device, self.dtype)
         return index, weight
+
+    @property
+    def num_edges(self) -> int:
+        """The number of undirected edges, self-loops not counted."""
+        return self.edge_index.shape[1] // 2
 
     @property
     def edge_index(self) -> Tensor:

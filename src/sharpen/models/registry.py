@@ -14,6 +14,7 @@ from typing import Any
 from sharpen.errors import InputError, did_you_mean
 
 _LAYERED = ("layers", "hidden", "dropout")
+_WIDE = ("hidden", "dropout")
 _PAPER = (*_LAYERED, "norm", "residual", "input_linear")
 
 
@@ -24,7 +25,7 @@ class Model:
     Args:
         name: What trials, options and files call it.
         title: In tables and figures.
-        home: Its module in this folder, and its class there.
+        home: Its module in this folder, and its class there; the methods of the field are in ``zoo``.
         about: What it computes, in a line.
         reference: Where it is from.
         settings: The fields of a trial that describe its architecture; further ones go by ``model_args``.
@@ -67,6 +68,11 @@ class Model:
         """Whether neighbours count."""
         return self.gathers > 0
 
+    @property
+    def of_the_field(self) -> bool:
+        """Whether it is one of the methods whose published settings are what a trial takes (:mod:`sharpen.models.zoo`)."""
+        return self.home.startswith("zoo.")
+
     def load(self) -> Any:
         """Its class: a ``torch.nn.Module``, described for one run."""
         module, name = self.home.split(":")
@@ -91,6 +97,23 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           cost=1.2, color="sky", marker="X", dash="dashdot"),
     Model("grand", "GRAND", "grand:GRAND", "whole nodes dropped at random, and predictions that agree", "Feng et al., NeurIPS 2020",
           ("hidden", "dropout"), cost=3.0, color="wine", marker="*", dash="solid"),
+    # The methods of the field: their published settings are data, in zoo/settings.
+    Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
+          cost=1.5),
+    Model("h2gcn", "H2GCN", "zoo.h2gcn:H2GCN", "neighbours one and two steps away, kept apart", "Zhu et al., NeurIPS 2020", _WIDE,
+          cost=2.5),
+    Model("gcnii", "GCNII", "zoo.gcnii:GCNII", "a deep GCN with its first layer in sight", "Chen et al., ICML 2020", cost=5.0),
+    Model("linkx", "LINKX", "zoo.linkx:LINKX", "adjacency and features, each embedded by itself", "Lim et al., NeurIPS 2021",
+          cost=1.2),
+    Model("sgformer", "SGFormer", "zoo.sgformer:SGFormer", "linear attention of all nodes beside a GCN", "Wu et al., NeurIPS 2023",
+          cost=2.5),
+    Model("normprop", "NormProp", "zoo.normprop:NormProp", "unit vectors propagated, cosines to classes", "Zhang et al., AAAI 2025",
+          _WIDE),
+    Model("cpgnn", "CPGNN", "zoo.cpgnn:CPGNN", "beliefs propagated by a learned compatibility", "Zhu et al., AAAI 2021"),
+    Model("glognn", "GloGNN", "zoo.glognn:GloGNN", "all nodes gather from all, in closed form", "Li et al., ICML 2022", _WIDE,
+          cost=2.0),
+    Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
+          cost=3.0),
 )}
 # fmt: on
 
@@ -110,6 +133,8 @@ ESTIMATORS: dict[str, Model] = {model.name: model for model in (
 
 MODELS = tuple(REGISTRY)
 PAPER_MODELS = tuple(model.name for model in REGISTRY.values() if model.paper)
+MODELS_SHORT = f"{', '.join(PAPER_MODELS)}, another that `sharpen models` lists"
+"""The models as a message or a help text names them: they are many."""
 CONVOLUTIONS = tuple(name for name in PAPER_MODELS if REGISTRY[name].uses_graph)
 _COLORS = ("pink", "amber", "sky", "wine", "olive", "ink")
 _MARKERS = ("D", "P", "X", "<", ">", "*")
@@ -147,20 +172,18 @@ def model_info(name: str) -> Model:
     return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
 
 
-def check_model(name: str, where: str = "", auto: bool = False) -> str:
-    """The name, if it can be one; ``where`` stands before the message. With ``auto``, for a fit, that and estimators are choices.
+def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
+    """The name, if it can be one; ``where`` is its place in a file. With ``auto``, for a fit, that and estimators are choices.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
-    sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, s2gc, appnp, gprgnn, grand, or
-    your own as my_net.py:MyNet
+    sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, another that `sharpen models`
+    lists, or your own as my_net.py:MyNet
     """
-    if name in REGISTRY or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
-        return name
     known = (*MODELS, *ESTIMATORS) if auto else MODELS
-    if name in known:
+    if name in known or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
         return name
     near = did_you_mean(name, known)
-    one_of = f"{'auto, or ' * auto}one of {', '.join(known)}, or your own as my_net.py:MyNet"
+    one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
     choice = f"{'Choose' if near else 'choose'} {one_of}"
-    raise InputError(f"{where}model is {name!r}; {near}{choice}")
+    raise InputError(f"is {name!r}; {near}{choice}", field="model", place=where)

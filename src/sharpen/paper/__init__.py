@@ -11,6 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from sharpen.models.registry import REGISTRY
+from sharpen.models.zoo.settings import settings_of
+
 # The paper gives every MLP the same setting.
 _MLP: dict[str, Any] = {
     "layers": 3,
@@ -75,7 +78,8 @@ def _table() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def setting(dataset: str | None, model: str) -> dict[str, Any]:
-    """The paper's hyper-parameters for a cell; for a dataset that is not the paper's, a small general setting.
+    """The paper's hyper-parameters for a cell; for a method of the field, those that its authors published;
+    for a dataset that is neither's, a small general setting.
 
     >>> setting("cora", "gcn")["dropout"], setting("digits", "gcn")["hidden"]
     (0.7, 64)
@@ -87,6 +91,8 @@ def setting(dataset: str | None, model: str) -> dict[str, Any]:
     if dataset == "ogbn-arxiv" and model in _ARXIV_SIZE:
         layers, hidden = _ARXIV_SIZE[model]
         return {"layers": layers, "hidden": hidden, **_ARXIV}
+    if model in REGISTRY and REGISTRY[model].of_the_field and (known := settings_of(model)) is not None:
+        return _ELSEWHERE | known.of(dataset)
     return dict(_ELSEWHERE)
 
 

@@ -38,7 +38,7 @@ PAPER_STUDIES = (
     "comparison",
 )
 # Our own, in the order of their findings.
-_OWN_STUDIES = ("label-rates",)
+_OWN_STUDIES = ("label-rates", "label-rates-small")
 _STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
     "title",
@@ -81,7 +81,7 @@ def own_studies() -> list[Study]:
     """Studies beyond the paper that come with the package.
 
     >>> [study.name for study in own_studies()]
-    ['label-rates']
+    ['label-rates', 'label-rates-small']
     """
     return [_included(name) for name in _OWN_STUDIES]
 
@@ -339,7 +339,7 @@ def _try_every_cell(study: Study, source: Source) -> None:
             try:
                 variant.trial(dataset, model)
             except InputError as error:
-                named = str(error).split(" ", 1)[0]  # the message begins with the field
+                named = error.field or ""
                 shared = (
                     named in source.content.get("trial", {})
                     and named not in source.content["variants"][variant.template]

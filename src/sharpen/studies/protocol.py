@@ -72,7 +72,7 @@ def rate_of(protocol: str) -> Rate | None:
     return Rate(match[1], int(match[2]))
 
 
-def known_protocol(protocol: object, *, where: str = "") -> str:
+def known_protocol(protocol: object, *, where: str | None = None) -> str:
     """The name, if it is that of a protocol.
 
     >>> known_protocol("few-3")
@@ -125,7 +125,7 @@ def covers(protocol: str, dataset: str) -> bool:
     return protocol != "ablation" or CATALOG[dataset].splits.ablation is not None
 
 
-def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "") -> str:
+def one_of(what: str, value: object, allowed: Sequence[str], *, where: str | None = None) -> str:
     """The value, if it is one of those allowed; else an error that names the nearest.
 
     >>> one_of("protocol", "pared", PROTOCOLS)
@@ -136,9 +136,10 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str = "")
         return value
     if what == "dataset" and isinstance(value, str) and looks_like_a_file(value):
         raise InputError(
-            f"{where}there is no dataset {value!r}; a study names the files of a graph of your own as {{nodes: …, edges: …}}"
+            f"there is no dataset {value!r}; a study names the files of a graph of your own as {{nodes: …, edges: …}}",
+            place=where,
         )
     near = did_you_mean(value, allowed)
     raise InputError(
-        f"{where}there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}"
+        f"there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}", place=where
     )

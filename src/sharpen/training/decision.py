@@ -8,7 +8,8 @@ from torch import Tensor
 from sharpen.kernels.dropout import member_keys
 from sharpen.models.blueprint import Blueprint, named_failures
 from sharpen.models.inputs import Inputs
-from sharpen.training.ways import Fused, Modular, Moment, Way, undisturbed
+from sharpen.training.modular import Modular
+from sharpen.training.ways import Fused, Moment, Way, undisturbed
 from sharpen.trial import Trial
 
 # What torch says where code cannot be vectorised or captured, and what that is in a sentence.

@@ -57,6 +57,7 @@ class Members:
         splits: Their splits, in the same order and in the numbers of ``y``.
         dtype: The precision.
         terms: What else is asked of all of them.
+        rates: Learning rates and weight decays that some parameters have of their own.
     """
 
     # What an epoch leaves a trace of: numbers of the training step, the loss first, then scores of the evaluation.
@@ -75,6 +76,7 @@ class Members:
         splits: Sequence[Split],
         dtype: torch.dtype,
         terms: Terms = PLAIN,
+        rates: Sequence[tuple[float | None, float | None]] | None = None,
     ) -> None:
         self.metric, self.y, self.terms = metric, y, terms
         self.members, nodes, device = len(trials), len(y), y.device
@@ -84,8 +86,8 @@ class Members:
 
         priors = _priors(trials, splits, y, num_classes)
         self.objective = Objective.of(trials, terms.class_weight, priors, device, dtype)
-        rates = [trial.dropout or 0.0 for trial in trials]
-        self.dropout = torch.tensor(rates, dtype=dtype, device=device) if any(rates) else None
+        drops = [trial.dropout or 0.0 for trial in trials]
+        self.dropout = torch.tensor(drops, dtype=dtype, device=device) if any(drops) else None
 
         masks = {name: torch.zeros(self.members, nodes, dtype=torch.bool) for name in ("train", "val", "test")}
         for r, split in enumerate(splits):
@@ -101,7 +103,7 @@ class Members:
         self.parameters, self.statistics = parameters, statistics
         self.keys = member_keys(seeds).to(device)
         self.epoch_number = torch.zeros((), dtype=torch.int64, device=device)
-        self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"))
+        self.adam = Adam(list(self.parameters.values()), column("lr"), column("weight_decay"), rates)
         for parameter in self.parameters.values():
             parameter.requires_grad_()
 
@@ -119,9 +121,10 @@ class Members:
         """What a saved model would hold."""
         return {name: p.detach() for name, p in self.parameters.items()} | self.statistics
 
-    def _moment(self, epoch: Tensor | None = None, first: int = 0) -> Moment:
-        """This epoch, or another number that says when."""
-        return Moment(self.keys, self.epoch_number if epoch is None else epoch, self.dropout, first)
+    def _moment(self, epoch: Tensor | None = None, first: int = 0, train: Tensor | None = None) -> Moment:
+        """This epoch, or another number that says when; all training nodes, or those whose classes the model may know."""
+        when = self.epoch_number if epoch is None else epoch
+        return Moment(self.keys, when, self.dropout, first, self.masks["train"] if train is None else train)
 
     @torch.no_grad()
     def _note(self, val: Tensor) -> Tensor:

@@ -51,9 +51,9 @@ from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 WARM_UP = 20
-HELD_OUT = 10  # one in so many
-LR = 0.001
-WIDTHS = (7, 32, 32, 1)
+_HELD_OUT = 10  # one in so many
+_LR = 0.001
+_WIDTHS = (7, 32, 32, 1)
 # Layers are numbered from 0 where random bits are drawn for them. These numbers are no layer's.
 _META_SET, _STEPPED = -1, 512
 
@@ -73,13 +73,13 @@ class LambdaNetwork:
 
     def __init__(self, lam_max: Tensor, seeds: Sequence[int]) -> None:
         initials: dict[str, Initial] = {}
-        for number, (before, after) in enumerate(pairwise(WIDTHS)):
+        for number, (before, after) in enumerate(pairwise(_WIDTHS)):
             initials[f"meta.{number}.weight"] = fan_in(before, before, after)
             initials[f"meta.{number}.bias"] = fan_in(before, after)
         self.lam_max = lam_max
         self.parameters = draw(initials, seeds, lam_max.device, lam_max.dtype)
         self.adam = Adam(
-            list(self.parameters.values()), torch.full_like(lam_max, LR), weight_decay=torch.zeros_like(lam_max)
+            list(self.parameters.values()), torch.full_like(lam_max, _LR), weight_decay=torch.zeros_like(lam_max)
         )
         for parameter in self.parameters.values():
             parameter.requires_grad_()
@@ -87,7 +87,7 @@ class LambdaNetwork:
     def __call__(self, known: Tensor) -> Tensor:
         """λ of every member [R], from its row of [R, 7]."""
         x = known[:, None]
-        for number in range(len(WIDTHS) - 1):
+        for number in range(len(_WIDTHS) - 1):
             if number:
                 x = x.relu()
             bias, weight = self.parameters[f"meta.{number}.bias"], self.parameters[f"meta.{number}.weight"]
@@ -126,7 +126,7 @@ class MetaPopulation(Population):
         inputs = way.inputs
         lam_max = torch.tensor([trial.lam_max for trial in trials], dtype=inputs.dtype, device=inputs.device)
         self.learner = LambdaNetwork(lam_max, [trial.seed for trial in trials])
-        counts = [[max(1, len(split.train) // HELD_OUT)] for split in splits]
+        counts = [[max(1, len(split.train) // _HELD_OUT)] for split in splits]
         self.held_out = torch.tensor(counts, device=inputs.device)  # how many nodes, [R, 1]
         self.sharpened = self.unlabeled > 0
         self.val, self.test = self._shares(self.masks["val"]), self._shares(self.masks["test"])
@@ -148,9 +148,11 @@ class MetaPopulation(Population):
         labeled, unlabeled = self._shares(train & ~meta), self._shares(~train | meta)
         # Nodes that are not to be sharpened count in the normaliser all the same.
         sharpened = unlabeled * (self.sharpened | meta)
-        logits = self.way.logits(self.parameters, self.statistics, self.leaves, True, self._moment())
+        moment = self._moment(train=train & ~meta)
+        logits, more = self.way.scored(self.parameters, self.statistics, self.leaves, True, moment)
         parts = self.objective.parts(logits, self.y, labeled, sharpened)
         without = replace(self.objective, lam=0.0, lam_labeled=0.0).combine(parts)
+        without = without if more is None else without + more
         plain = self.way.gradients(without, self.parameters, self.leaves, keep_graph=True)
         sharpening = self.way.gradients(parts.entropy_unlabeled - parts.entropy_labeled, self.parameters, self.leaves)
         known = self._known(logits.detach(), parts.cross_entropy.detach(), labeled, unlabeled)
@@ -161,6 +163,7 @@ class MetaPopulation(Population):
         with torch.no_grad():
             lam = torch.where(self.epoch_number >= WARM_UP, self.learner(known), 0.0)
             loss = replace(self.objective, lam=lam, lam_labeled=-lam).combine(parts)
+            loss = loss if more is None else loss + more
         self.adam.step(_weighted(plain, sharpening, lam))
         return [loss, *(getattr(parts, name).detach() for name in TRACED), lam]
 
@@ -187,7 +190,8 @@ class MetaPopulation(Population):
         stepped = {name: p.requires_grad_() for name, p in zip(self.parameters, ahead, strict=True)}
         leaves = self.way.leaves(stepped)
         statistics = {name: value.clone() for name, value in self.statistics.items()}
-        logits = self.way.logits(stepped, statistics, leaves, True, self._moment(first=_STEPPED))
+        moment = self._moment(first=_STEPPED, train=self.masks["train"] & ~meta)
+        logits = self.way.logits(stepped, statistics, leaves, True, moment)
         weight = self._shares(meta)
         supervised = Objective(
             lam=torch.zeros_like(lr), lam_labeled=torch.zeros_like(lr), class_weight=self.objective.class_weight

@@ -35,7 +35,7 @@ class Population(Members):
         self.way, self.inputs = way, way.inputs
         parameters, statistics = way.start(trials)
         y, dtype = self.inputs.labels(), self.inputs.dtype
-        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, dtype, terms)
+        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, dtype, terms, way.rates)
         self.leaves = way.leaves(self.parameters)
         shape = (self.members, self.inputs.num_nodes, way.num_classes)
         self.best_logits = torch.zeros(shape, dtype=self.inputs.dtype, device=self.inputs.device)
@@ -50,8 +50,9 @@ class Population(Members):
         return {name: w for name, w in super()._weights().items() if kept is None or name in kept}
 
     def _train_step(self) -> list[Tensor]:
-        logits = self.way.logits(self.parameters, self.statistics, self.leaves, True, self._moment())
+        logits, more = self.way.scored(self.parameters, self.statistics, self.leaves, True, self._moment())
         loss, parts = population_loss(logits, self.y, self.labeled, self.unlabeled, self.objective)
+        loss = loss if more is None else loss + more
         self.adam.step(self.way.gradients(loss, self.parameters, self.leaves))
         return [loss.detach(), *parts]
 
