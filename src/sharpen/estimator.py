@@ -15,6 +15,7 @@ from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
 from sharpen.files import FeatureEncoder
+from sharpen.files.feature_names import feature_names
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.bare_graphs import bare_tables, is_bare
 from sharpen.fitting.candidates import Candidate, list_candidates, models_of, order
@@ -22,6 +23,7 @@ from sharpen.fitting.convert import as_graph, convert, encode_labels
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import can_check, check_labels
+from sharpen.fitting.reasons import Reasoned
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
 from sharpen.fitting.shown import Shown
@@ -35,7 +37,7 @@ from sharpen.trial import Trial
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
 
 
-class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
+class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
     """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
 
     Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (a network with λ and
@@ -162,6 +164,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         self.report_, self.curves_ = self._fitted.report, self._fitted.curves
         self.extra_: dict[str, Any] = {}
         self._graph, self._ids = data, np.arange(data.num_nodes) if tables is None else tables.ids
+        self._names = feature_names(structure, tables) if tables and structure else None
         return self
 
     def check_parameters(self) -> list[Candidate]:

@@ -9,6 +9,7 @@ from sharpen import Trial, load_dataset, train
 from sharpen.models.registry import REGISTRY
 from sharpen.models.zoo.settings import settings_of
 from sharpen.training.trials import blueprint_of
+from tests.models.small import SMALL
 from tests.models.ten import A_HAT, ROWS, TRAIN, A, B, X, Y, called, linear, made, relu, softmax, symmetric
 
 FIELD = [name for name, model in REGISTRY.items() if model.of_the_field]
@@ -172,7 +173,7 @@ def test_published_settings_are_settings_of_the_model(model):
     assert Trial(model=model, dataset="cora").resolve("any").lr == known.of("cora").get("lr", 0.01)
 
 
-@pytest.mark.parametrize("model", FIELD)
+@pytest.mark.parametrize("model", [name for name in FIELD if name not in SMALL])
 def test_it_learns(model):
     arguments = {"cpgnn": {"pretrain": 20, "rounds": 2}, "gcnii": {"strength": 0.5}, "linkx": None}.get(model)
     wanted = Trial(model=model, epochs=60, hidden=32, dropout=0.2, lr=0.01, weight_decay=5e-4, model_args=arguments)

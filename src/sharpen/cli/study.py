@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sharpen.cli.ending import INTERRUPTED, handling, note_signal
+from sharpen.cli.ending import INTERRUPTED, handling, note_signal, tell_at_once
 from sharpen.cli.options import AsJson, DataFolder, Device, On, Precision
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
@@ -128,7 +128,7 @@ def run(
             say=typer.echo,
             progress=True,
         )
-    _conclude(summary, store, studies)
+        _conclude(summary, store, studies)
 
 
 @study.command()
@@ -231,13 +231,13 @@ def _ending_gently() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        typer.echo("Ending after what is in flight; Ctrl-C again ends at once.", err=True)
+        tell_at_once("Ending after what is in flight; Ctrl-C again ends at once.")
 
     try:
         with handling(ask):
             yield stop
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted; what was in flight is lost. To go on:\n  {_this_command()}", err=True)
+        typer.echo(f"Interrupted; what was finished is kept. To go on:\n  {_this_command()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
