@@ -1,7 +1,7 @@
 # `make run`   set everything up, then compare sharpened with plain training on a graph that ships with scikit-learn
 # `make test`  set everything up, then lint, type-check and test
 # `make docs`  make these documents into a site, with the reference: site/index.html
-# `make results` make every table, figure and number of results/ and docs/findings.md anew from results/store
+# `make results` make every table, figure and number of results/, docs/findings.md and docs/evidence.md anew from results/store
 # `make clean` forget the virtual environment and all outputs
 
 PYTHON ?= python3
@@ -39,7 +39,7 @@ lint: $(READY)
 # Benchmark graphs beside the clone say which cells lack data and which were only not run.
 results: $(READY)
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
-	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md docs/evidence.md --results results
 
 setup: $(READY)
 

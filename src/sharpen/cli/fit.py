@@ -111,8 +111,9 @@ def fit(
 ) -> None:
     """Label the unlabeled nodes of a graph of your own.
 
-    Trains on the labels in NODES, chooses model and λ by cross-validation, and writes predictions.csv (or .parquet),
-    model.safetensors (for `sharpen predict`), summary.json and page.html (a self-contained report) to the output folder.
+    Trains on the labels in NODES, chooses model and λ by cross-validation, and
+    writes predictions.csv (or .parquet), model.safetensors (for `sharpen predict`),
+    summary.json and page.html (a self-contained report) to the output folder.
     """
     from sharpen.cli.outputs import output_folder
     from sharpen.estimator import NodeClassifier

@@ -57,7 +57,7 @@ _StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 
 @study.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the studies of the paper, and our own."""
+    """List the paper's studies, and ours."""
     studies, own = list_studies(), own_studies()
     if as_json:
         typer.echo(json.dumps([_summary(each) for each in (*studies, *own)], indent=2, ensure_ascii=False))

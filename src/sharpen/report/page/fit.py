@@ -149,16 +149,16 @@ def _mistakes(summary: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
 
 
 def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    expected = summary["expected"]
-    before, after = (_table(expected["reliability"][when]) for when in ("before", "after"))
+    before, after = (_table(summary["expected"]["reliability"][when]) for when in ("before", "after"))
     points = [point for point in summary["coverage"] if point["accuracy"] is not None]
     threshold, share, right = (np.array([p[key] for p in points]) for key in ("threshold", "coverage", "accuracy"))
     low, high = (np.array([p["interval"][end] for p in points]) for end in (0, 1))
     notes = [f"{p['right']} of {p['nodes']} held-out labels" for p in points]
     surest = summary["surest"]
-    known = f"{surest['right']} of {surest['labels']} held-out labels answered as surely are right"
+    known = "no held-out label was answered as surely"
     if surest["interval"] is not None:
-        known += ", 95 % CI {:.0f} to {:.0f} %".format(*(100 * end for end in surest["interval"]))
+        known = f"{surest['right']} of {surest['labels']} held-out labels answered as surely are right, 95 % CI "
+        known += "{:.0f} to {:.0f} %".format(*(100 * end for end in surest["interval"]))
     return [
         section(
             "Can the confidence be believed?",
