@@ -39,8 +39,9 @@ def make_sgformer(features: int, classes: int) -> torch.nn.Module:
 
 @pytest.fixture(scope="module")
 def fitted() -> NodeClassifier:
-    """Every model, two λ: what most tests look at."""
-    return NodeClassifier(lam=0.25, balance=0.0, **SMALL).fit(two_camps())
+    """Every family, two λ: what most tests look at."""
+    families = ["mlp", "gcn", "sage", "grand", "logistic", "linear", "trees"]
+    return NodeClassifier(families, lam=0.25, balance=0.0, **SMALL).fit(two_camps())
 
 
 def test_it_labels_the_unlabeled(fitted: NodeClassifier) -> None:
@@ -63,7 +64,7 @@ def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> N
     assert sum(report["predicted"].values()) == 24
     assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
     assert report["labels"] == {"left": 8, "right": 8}
-    assert len(report["candidates"]) == 2 * 17  # each alone, and with spread labels
+    assert len(report["candidates"]) == 2 * 11  # each alone, and with spread labels
     assert sum(entry["share"] for entry in report["chosen"]) == pytest.approx(1, abs=1e-3)
     assert report["runs"] == sum(c["members"] for c in report["candidates"]) / 2  # trained once
 

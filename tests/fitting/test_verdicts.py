@@ -101,7 +101,7 @@ def test_help_is_rarely_found_where_there_is_none() -> None:
 
     A t-interval on the labels that chose it calls that help in about one search of seven.
     """
-    rng, runs = np.random.default_rng(0), 100
+    rng, runs = np.random.default_rng(0), 150
     candidates = [GCN, *(Candidate("gcn", 0.1 * k) for k in range(1, 9))]
     said, naive = 0, 0
     for _ in range(runs):

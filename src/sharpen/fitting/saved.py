@@ -111,7 +111,7 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
         known = tensors.pop("known", np.empty(0, dtype=np.int64))
         weights = _weights(tensors)
         fitted = Fitted(
-            _ensemble(own["jury" if metadata["format"] in _OLDER else "ensemble"], weights),
+            _ensemble(own["ensemble"] if "ensemble" in own else own["jury"], weights),
             own["without_labels"] and _ensemble(own["without_labels"], weights),
             known,
             own["graph_id"],
