@@ -25,7 +25,8 @@ import typer
 
 from sharpen import Graph, NodeClassifier
 from sharpen.evaluation import paired_difference
-from sharpen.fitting.explanations import Explainer, Explanation, stand_in
+from sharpen.fitting.explanations import Explainer, Explanation
+from sharpen.fitting.reasons import delivered_scores
 from sharpen.fitting.spreading import features_of
 
 NODES, RATE = 200, 20
@@ -55,7 +56,8 @@ def once(name: str, draw: int, settings: dict[str, Any]) -> dict[str, Any]:
     classifier = NodeClassifier(**settings, device="cpu", seed=draw).fit(shown)
     p = classifier.predict_proba(shown)
     order = np.argsort(-p, axis=1)[:, :2]
-    explainer = Explainer(shown, known, stand_in(shown, known, p))
+    scores, method = delivered_scores(classifier._fitted, shown, known, p)
+    explainer = Explainer(shown, known, scores)
     agrees = explainer.scores().argmax(1) == order[:, 0]
     nodes = random.permutation(np.flatnonzero((known < 0) & agrees))[:NODES]
     reasons = explainer.explain(nodes, order[nodes, 0], order[nodes, 1])
@@ -69,7 +71,7 @@ def once(name: str, draw: int, settings: dict[str, Any]) -> dict[str, Any]:
         return float(np.mean((before[own, a] - before[own, b]) - (after[own, a] - after[own, b])))
 
     edges, cells = taken(shown, reasons, random)
-    line = {"graph": name, "draw": draw, "agreement": round(float(agrees[known < 0].mean()), 4)}
+    line = {"graph": name, "draw": draw, "method": method, "agreement": round(float(agrees[known < 0].mean()), 4)}
     for what, (named, others, which) in {"neighbours": edges, "columns": cells}.items():
         change = (lambda part: cut(shown, set(part))) if what == "neighbours" else (lambda part: blanked(shown, part))
         if which:

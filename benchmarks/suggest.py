@@ -27,8 +27,9 @@ from sklearn.preprocessing import normalize
 
 from sharpen import Graph, load_dataset
 from sharpen.evaluation import paired_difference
+from sharpen.fitting.propagated import Hops
 from sharpen.fitting.spreading import features_of
-from sharpen.fitting.suggestions import propagate, suggest
+from sharpen.fitting.suggestions import suggest
 from sharpen.graph.matrices import propagation_matrix
 
 FIRST, LAST, COMPONENTS, NEAR = 3, 10, 256, 64
@@ -40,7 +41,7 @@ class Pool:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.y = graph, graph.y.numpy()
         x: Any = normalize(features_of(graph))
-        wide = normalize(propagate(graph, x.toarray() if hasattr(x, "toarray") else x))
+        wide = normalize(Hops(graph).average(x.toarray() if hasattr(x, "toarray") else x))
         components = min(COMPONENTS, wide.shape[1] - 1)
         self.z = TruncatedSVD(components, random_state=0).fit_transform(wide)
         step, self.rank = propagation_matrix(graph, "mean"), np.full(len(self.y), 1 / len(self.y))

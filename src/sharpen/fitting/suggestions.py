@@ -23,11 +23,10 @@ import numpy as np
 from scipy.special import entr
 
 from sharpen.errors import InputError
+from sharpen.fitting.propagated import Hops
 from sharpen.fitting.spreading import features_of
 from sharpen.graph import Graph
-from sharpen.graph.matrices import propagation_matrix
 
-HOPS, KEPT = 16, 0.05
 _COMPONENTS = 128
 
 
@@ -111,20 +110,5 @@ def _propagated(graph: Graph) -> np.ndarray:
 
         x = TruncatedSVD(_COMPONENTS, random_state=0).fit_transform(normalize(x))
     x = x.toarray() if hasattr(x, "toarray") else x
-    x = np.asarray(normalize(x), dtype=np.float64)
-    return np.asarray(normalize(propagate(graph, x)))
-
-
-def propagate(graph: Graph, x: np.ndarray, hops: int = HOPS, kept: float = KEPT) -> np.ndarray:
-    r"""The mean over hops of :math:`\hat A^k x`, k from 1 to ``hops``, beside a share ``kept`` of x itself.
-
-    >>> pair = Graph(x=np.eye(2), edge_index=[[0], [1]])
-    >>> propagate(pair, np.eye(2), hops=1, kept=0.5).round(2).tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
-    """
-    hop, power = propagation_matrix(graph, "symmetric"), x
-    total = kept * x
-    for _ in range(hops):
-        power = hop @ power
-        total = total + (1 - kept) / hops * power
-    return np.asarray(total)
+    x = normalize(x)
+    return np.asarray(normalize(Hops(graph).average(x)), dtype=np.float64)
