@@ -21,7 +21,7 @@ from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
 
-NEGATIVE_SLOPE = 0.2
+_NEGATIVE_SLOPE = 0.2
 
 
 class PaperNetwork(nn.Module):
@@ -98,7 +98,7 @@ class PaperNetwork(nn.Module):
             if conv.gather == "attention":
                 pattern = graph.matrix("pattern")
                 source, target = ((h @ p[f"{at}.{end}"].t()).squeeze(1) for end in ("source", "target"))
-                score = F.leaky_relu(edge_scores(source, target, pattern), NEGATIVE_SLOPE)
+                score = F.leaky_relu(edge_scores(source, target, pattern), _NEGATIVE_SLOPE)
                 out = out + graph.propagate(h, pattern, edge_softmax(score, pattern))
             else:
                 out = out + graph.propagate(h, conv.gather)

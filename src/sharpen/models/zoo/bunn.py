@@ -55,7 +55,7 @@ class BuNN(nn.Module):
         """Class scores of all nodes."""
         x = F.gelu(self.dropout(self.embed(x)))
         for frame, mix, norm, times in zip(self.frames, self.mixes, self.norms, self.times, strict=True):
-            turn = orthogonal(frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1)))
+            turn = _orthogonal(frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1)))
             y = norm(x)
             h = mix(torch.cat([y, self._diffused(_turned(turn, y), graph, times.softmax(0))], 1))
             x = x + _turned(turn.mT, h)
@@ -96,10 +96,10 @@ def _turned(turn: Tensor, x: Tensor) -> Tensor:
     return (turn @ x.view(nodes, bundles, size, -1)).flatten(1)
 
 
-def orthogonal(vectors: Tensor) -> Tensor:
+def _orthogonal(vectors: Tensor) -> Tensor:
     """Products of reflections along the columns of matrices [..., d, d], of which only what is below the diagonal counts.
 
-    >>> turn = orthogonal(torch.tensor([[[0.0, 0.0], [2.0, 0.0]]]))
+    >>> turn = _orthogonal(torch.tensor([[[0.0, 0.0], [2.0, 0.0]]]))
     >>> torch.allclose(turn @ turn.mT, torch.eye(2), atol=1e-6), round(torch.linalg.det(turn).item(), 5)
     (True, 1.0)
     """
