@@ -15,7 +15,7 @@ def fit_encoding(column: DataColumn) -> Encoding:
 
     >>> import pyarrow as pa
     >>> fit_encoding(DataColumn("age", pa.array(["31", "4"]), str))
-    Number(column='age', mean=17.5, scale=13.5, indicator=False)
+    Numeric(column='age', mean=17.5, scale=13.5, indicator=False)
     >>> fit_encoding(DataColumn("name", pa.array(["Ann", "Bob", "Cleo"]), str))
     Dropped(column='name', why='almost every value is different, like a name')
     """

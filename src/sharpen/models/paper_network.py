@@ -14,14 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sharpen.kernels.attention import NEGATIVE_SLOPE
 from sharpen.kernels.edges import edge_scores, edge_softmax
 from sharpen.models.blocks import Dropout
 from sharpen.models.convolution import Convolution
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
-
-_NEGATIVE_SLOPE = 0.2
 
 
 class PaperNetwork(nn.Module):
@@ -98,7 +97,7 @@ class PaperNetwork(nn.Module):
             if conv.gather == "attention":
                 pattern = graph.matrix("pattern")
                 source, target = ((h @ p[f"{at}.{end}"].t()).squeeze(1) for end in ("source", "target"))
-                score = F.leaky_relu(edge_scores(source, target, pattern), _NEGATIVE_SLOPE)
+                score = F.leaky_relu(edge_scores(source, target, pattern), NEGATIVE_SLOPE)
                 out = out + graph.propagate(h, pattern, edge_softmax(score, pattern))
             else:
                 out = out + graph.propagate(h, conv.gather)
