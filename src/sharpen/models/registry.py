@@ -112,6 +112,8 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           cost=2.0),
     Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
           cost=3.0),
+    Model("elugcn", "ELU-GCN", "zoo.elugcn:ELUGCN", "a GCN on the graph and on one made from labels", "Huang et al., ICML 2025",
+          _WIDE, cost=3.0),
     Model("polynormer", "Polynormer", "zoo.polynormer:Polynormer", "polynomials of neighbours, then of all nodes, by attention",
           "Deng et al., ICLR 2024", cost=12.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
     Model("nagphormer", "NAGphormer", "zoo.nagphormer:NAGphormer", "a transformer over what a node gathers from each distance",
