@@ -114,6 +114,8 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           cost=2.0),
     Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
           cost=3.0),
+    Model("elugcn", "ELU-GCN", "zoo.elugcn:ELUGCN", "a GCN on the graph and on one made from labels", "Huang et al., ICML 2025",
+          _WIDE, cost=3.0),
     Model("polynormer", "Polynormer", "zoo.polynormer:Polynormer", "polynomials of neighbours, then of all nodes, by attention",
           "Deng et al., ICLR 2024", cost=12.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
     Model("nagphormer", "NAGphormer", "zoo.nagphormer:NAGphormer", "a transformer over what a node gathers from each distance",
@@ -158,10 +160,10 @@ _COLORS = ("pink", "amber", "sky", "wine", "olive", "ink")
 _MARKERS = ("D", "P", "X", "<", ">", "*")
 
 
-def is_custom(name: str) -> bool:
+def _is_custom(name: str) -> bool:
     """Whether a model's name says where its code is.
 
-    >>> is_custom("my_net.py:MyNet"), is_custom("gcn")
+    >>> _is_custom("my_net.py:MyNet"), _is_custom("gcn")
     (True, False)
     """
     return ":" in name
@@ -199,7 +201,7 @@ def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
     lists, or your own as my_net.py:MyNet
     """
     known = (*MODELS, *ESTIMATORS) if auto else MODELS
-    if name in known or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
+    if name in known or (isinstance(name, str) and _is_custom(name) and all(name.rpartition(":")[::2])):
         return name
     near = did_you_mean(name, known)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
