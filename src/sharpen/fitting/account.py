@@ -11,8 +11,8 @@ answered c right, and :math:`\bar h` the share that is right in all, which stand
 matters most where classes weigh alike in training: single runs then answer a rare class more often than their mean does.
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
-Its interval is Wilson's with a standard error that is inflated beside that of independent draws: runs and groups share labels, so hits
-hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
+Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
+hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
 """
 
 from __future__ import annotations
