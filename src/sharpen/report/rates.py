@@ -34,7 +34,7 @@ QUALITY = {
 """What else is compared, and what to call it; scaled: after temperature scaling on validation labels."""
 _COLORS = ("blue", "vermilion", "green", "pink", "amber", "sky", "wine", "olive", "ink")
 # A collapse loses tens of points; what lies below leaves the picture, and the table has it.
-_LOWEST = -20.0
+_LOWEST = -30.0
 # What a rule may not be made of: it knows more than the number of labels.
 _KNOWS_MORE = "prior"
 
@@ -228,7 +228,7 @@ def _key(rate: Rate) -> str:
 def _gain(point: RatePoint | None) -> Gain | None:
     if point is None or point.gain is None:
         return None
-    return Gain(point.gain, point.interval, point.effect.n, tell_n=False)
+    return Gain(point.gain, point.interval, point.effect.n, tell_n=point.effect.partial)
 
 
 def _quality_table(study: Study, scored: _Scored) -> Table:
