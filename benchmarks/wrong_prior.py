@@ -18,6 +18,7 @@ import typer
 from sharpen import Trial, load_dataset, train
 from sharpen.evaluation import paired_difference
 from sharpen.prior import proportions
+from sharpen.report.names import dataset_title
 from sharpen.studies import load_study
 from sharpen.studies.protocol import runs
 
@@ -63,13 +64,21 @@ def measure(name: str, labels: int, first: int, draws: int, strong: bool) -> pd.
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Mean accuracy of plain training, and every other variant's paired gain with its 95 % t interval, as Markdown."""
-    names = list(dict.fromkeys(frame["variant"]))
-    lines = ["| | draws | plain | " + " | ".join(names[1:]) + " |", "|---|" + "---|" * (len(names) + 1)]
+    """As Markdown: plain training, what balance and true prior gain over it, and what a wrong prior loses against the true one."""
+    head = [
+        "graph, labels per class",
+        "draws",
+        "plain",
+        "balance",
+        "true prior",
+        *(f"{name}: loss" for name in FACTORS),
+    ]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for (dataset, labels), own in frame.groupby(["dataset", "labels"], sort=False):
         wide = own.pivot(index="draw", columns="variant", values="test_last").dropna() * 100
-        row = [f"{dataset}, {labels}", str(len(wide)), f"{wide['plain'].mean():.1f}"]
-        row += [gain(wide[variant], wide["plain"]) for variant in names[1:]]
+        row = [f"{dataset_title(dataset)}, {labels}", str(len(wide)), f"{wide['plain'].mean():.1f}"]
+        row += [gain(wide[name], wide["plain"]) for name in ("balance", "true prior")]
+        row += [gain(wide[name], wide["true prior"]) for name in FACTORS]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 

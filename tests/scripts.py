@@ -7,4 +7,5 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(_ROOT / "results"), str(_ROOT / "benchmarks")]
 findings = importlib.import_module("findings")
+label_rates = importlib.import_module("label_rates")
 synthetic = importlib.import_module("synthetic")
