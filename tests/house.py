@@ -70,7 +70,9 @@ def lonely_names() -> list[tuple[str, str]]:
     folders = ("src", "tests", "benchmarks", "docs", "results", "examples")
     files = [path for folder in folders for ending in ("py", "md") for path in (root / folder).rglob(f"*.{ending}")]
     texts = {path: path.read_text("utf-8") for path in [*files, root / "README.md"]}
-    used: set[tuple[str, str]] = set()
+    # A command is imported by the name that the table of commands has for it.
+    commands = re.findall(r'Place\(\s*"(\w+)",\s*"(\w+)"', texts[SOURCE / "cli" / "lazy.py"])
+    used = {(f"sharpen.cli.{module}", name) for module, name in commands}
     for path, text in texts.items():
         used |= _taken(text, path)
     every = "\n".join(texts.values())
@@ -113,6 +115,20 @@ def _public(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names = [node.target.id]
         yield from (name for name in names if not name.startswith("_"))
+
+
+def flags() -> list[str]:
+    """Options of the command line that a text outside ``cli/`` names; docstrings and calls of git are not shown to a user."""
+    found = []
+    for path, text in modules().items():
+        if path.startswith("cli/") or path == "revision.py":
+            continue
+        tree = ast.parse(text)
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+                found += [f"{path}:{node.lineno} {flag}" for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", node.value)]
+    return found
 
 
 def imports() -> Iterator[tuple[str, str]]:

@@ -230,7 +230,7 @@ def test_a_module_is_saved_without_its_code(tmp_path: Path) -> None:
     classifier = NodeClassifier(make_sgformer, lam=0.25, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
     assert classifier.report_["chosen"][0]["model"].endswith(":make_sgformer")
     classifier.save(tmp_path / "m.safetensors")
-    with pytest.raises(InputError, match="name it again: load"):
+    with pytest.raises(InputError, match="load it with model="):
         NodeClassifier.load(tmp_path / "m.safetensors")
     again = NodeClassifier.load(tmp_path / "m.safetensors", model=make_sgformer)
     assert np.array_equal(again.predict_proba(two_camps()), classifier.predict_proba(two_camps()))

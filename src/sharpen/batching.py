@@ -54,14 +54,15 @@ class Batching:
         match = _PATTERN.fullmatch(str(name))
         if match is None:
             raise InputError(
-                f"batching is {name!r}; write it like 'clusters-64-4' (parts, parts a batch) or 'neighbors-10-512' "
-                f"(neighbours, nodes a batch)"
+                f"is {name!r}; write it like 'clusters-64-4' (parts, parts a batch) or 'neighbors-10-512' "
+                f"(neighbours, nodes a batch)",
+                field="batching",
             )
         numbers = {key: int(value) for key, value in match.groupdict().items() if value not in (None, "all")}
         if min(numbers.values()) < 1:
-            raise InputError(f"batching is {name!r}; give numbers of at least 1")
+            raise InputError(f"is {name!r}; give numbers of at least 1", field="batching")
         if numbers.get("parts", numbers["size"]) < numbers["size"]:
-            raise InputError(f"batching is {name!r}, more parts a batch than there are; give fewer")
+            raise InputError(f"is {name!r}, more parts a batch than there are; give fewer", field="batching")
         return cls("clusters" if "parts" in numbers else "neighbors", **numbers)
 
     @property

@@ -37,16 +37,16 @@ def integer_tensor(values: Array, argument: str) -> Tensor:
     """
     if isinstance(values, Tensor):
         if values.layout != torch.strided:
-            raise InputError(f"{argument} is a sparse tensor; give a dense one of integers")
+            raise InputError("is a sparse tensor; give a dense one of integers", field=argument)
         if values.numel() and (values.is_floating_point() or values.is_complex()):
-            raise InputError(f"{argument} holds {values.dtype} values; give integers")
+            raise InputError(f"holds {values.dtype} values; give integers", field=argument)
         return values.detach().to(device="cpu", dtype=torch.int64, copy=True)
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
-        raise InputError(f"{argument} is not rectangular ({error}); give integers") from error
+        raise InputError(f"is not rectangular ({error}); give integers", field=argument) from error
     if array.size and array.dtype.kind not in "iub":
-        raise InputError(f"{argument} holds {array.dtype} values; give integers")
+        raise InputError(f"holds {array.dtype} values; give integers", field=argument)
     return torch.from_numpy(array.astype(np.int64))
 
 
@@ -66,7 +66,7 @@ def checked_features(x: Array | Sparse) -> Tensor:
         return _sparse_features(x)
     if isinstance(x, Tensor):
         if x.is_complex():
-            raise InputError(f"x holds {x.dtype} values; give real numbers")
+            raise InputError(f"holds {x.dtype} values; give real numbers", field="x")
         dense = x.detach().to(device="cpu", dtype=torch.float32, copy=True).contiguous()
     else:
         try:
@@ -74,11 +74,13 @@ def checked_features(x: Array | Sparse) -> Tensor:
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"x is not rectangular ({error}); give every node the same number of features") from error
+            raise InputError(
+                f"is not rectangular ({error}); give every node the same number of features", field="x"
+            ) from error
         if array.dtype == object:
             array = _object_values(array)
         if array.dtype.kind not in "fiub":
-            raise InputError(f"x holds {array.dtype} values; give real numbers")
+            raise InputError(f"holds {array.dtype} values; give real numbers", field="x")
         with np.errstate(over="ignore"):  # what overflows is named below
             dense = torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
     _check_shape(tuple(dense.shape))
@@ -123,7 +125,7 @@ def _sparse_features(x: Any) -> Tensor:
         x = scipy.sparse.coo_array((values.numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
     _check_shape(tuple(x.shape))
     if x.dtype.kind not in "fiub":
-        raise InputError(f"x holds {x.dtype} values; give real numbers")
+        raise InputError(f"holds {x.dtype} values; give real numbers", field="x")
     with np.errstate(over="ignore"):
         csr = scipy.sparse.csr_array(x, dtype=np.float32, copy=True)
     csr.sum_duplicates()
@@ -146,8 +148,9 @@ def _sparse_features(x: Any) -> Tensor:
 def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2 or 0 in shape:
         raise InputError(
-            f"x has shape {shape}; give at least one row and one column, [nodes, features] "
-            f"(for nodes without features: scipy.sparse.eye_array(nodes))"
+            f"has shape {shape}; give at least one row and one column, [nodes, features] "
+            f"(for nodes without features: scipy.sparse.eye_array(nodes))",
+            field="x",
         )
 
 
@@ -168,7 +171,8 @@ def checked_edges(edge_index: Array, edge_weight: Array | None, num_nodes: int) 
     if edges.dim() != 2 or edges.shape[0] != 2:
         hint = " (edge_index.T has)" if edges.dim() == 2 and edges.shape[1] == 2 else ""
         raise InputError(
-            f"edge_index has shape {tuple(edges.shape)}; give two rows, sources above targets: [2, edges]{hint}"
+            f"has shape {tuple(edges.shape)}; give two rows, sources above targets: [2, edges]{hint}",
+            field="edge_index",
         )
     source, target = edges.numpy()
     for ends in (source, target):
@@ -199,8 +203,9 @@ def _weights(values: Array, num_edges: int) -> np.ndarray:
         raise InputError(f"edge_weight does not hold numbers ({error}); give one number above 0 per edge") from error
     if weight.shape != (num_edges,):
         raise InputError(
-            f"edge_weight has shape {weight.shape}, but edge_index holds {num_edges} edges; "
-            f"give one number above 0 per edge: [{num_edges}]"
+            f"has shape {weight.shape}, but edge_index holds {num_edges} edges; "
+            f"give one number above 0 per edge: [{num_edges}]",
+            field="edge_weight",
         )
     wrong = ~(np.isfinite(weight) & (weight > 0))
     if wrong.any():
@@ -220,7 +225,8 @@ def checked_labels(y: Array, num_nodes: int) -> Tensor:
     labels = integer_tensor(y, "y")
     if tuple(labels.shape) != (num_nodes,):
         raise InputError(
-            f"y has shape {tuple(labels.shape)}, but x has {num_nodes} rows; give one class per node: [{num_nodes}]"
+            f"has shape {tuple(labels.shape)}, but x has {num_nodes} rows; give one class per node: [{num_nodes}]",
+            field="y",
         )
     if labels.min() < -1:
         node = int((labels < -1).nonzero()[0])
@@ -238,16 +244,17 @@ def checked_class_names(class_names: Iterable[str] | None, y: Tensor) -> tuple[s
     if class_names is None:
         if top >= y.numel():  # labels that are really identifiers would make a class of every number below
             raise InputError(
-                f"y holds class {top}, but there are only {y.numel()} nodes; number the classes from 0 without gaps, "
-                f"or give class_names"
+                f"holds class {top}, but there are only {y.numel()} nodes; number the classes from 0 without gaps, "
+                f"or give class_names",
+                field="y",
             )
         return tuple(str(c) for c in range(top + 1))
     if isinstance(class_names, str):
-        raise InputError(f"class_names is one string, {class_names!r}; give one name per class, as a list")
+        raise InputError(f"is one string, {class_names!r}; give one name per class, as a list", field="class_names")
     names = tuple(str(c) for c in class_names)
     if len(set(names)) < len(names):
         twice = next(c for c in names if names.count(c) > 1)
-        raise InputError(f"class_names holds {twice!r} twice; give every class its own name")
+        raise InputError(f"holds {twice!r} twice; give every class its own name", field="class_names")
     if top >= len(names):
         node = int((y >= len(names)).nonzero()[0])
         raise InputError(

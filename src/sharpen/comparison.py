@@ -15,7 +15,7 @@ import numpy as np
 
 from sharpen.comparison_plan import advised, checked_lams, few_pairs, plan_pairs
 from sharpen.datasets import Dataset, load_dataset
-from sharpen.errors import InputError
+from sharpen.errors import InputError, did_you_mean
 from sharpen.evaluation import compare_lams
 from sharpen.evaluation.collapse import collapse_note
 from sharpen.evaluation.comparison import Comparison
@@ -117,7 +117,7 @@ class ComparisonResult:
         text = json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)
         files: dict[str, Callable[[Path], object]] = {
             "records.parquet": to_frame(self.records).to_parquet,
-            "traces.npz": partial(write_traces, records=self.records),
+            "traces.npz": partial(_write_traces, records=self.records),
             "comparison.json": lambda path: path.write_bytes(text.encode("utf-8", "backslashreplace")),
         }
         return files | ({"page.html": partial(write_page, self.page())} if page else {})
@@ -188,7 +188,7 @@ def compare(
     chosen_by_validation = isinstance(lam, str)
     lams = checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled) if lam is not None else ()
     if seeds is not None and seeds < 1:
-        raise InputError(f"seeds is {seeds}; give a number of at least 1", field="seeds")
+        raise InputError(f"is {seeds}; give a number of at least 1", field="seeds")
     dataset, wanted = _dataset(data, splits, folder, columns, tell)
     pairs, notes = plan_pairs(dataset, wanted, seeds)
     notes += few_pairs(pairs)
@@ -280,7 +280,7 @@ def _cut(
     if blueprint.network is None:
         if batching not in ("auto", "full"):
             raise InputError(
-                f"batching is {batching!r}, but {blueprint.title} sees the whole graph at once; leave it out"
+                f"is {batching!r}, but {blueprint.title} sees the whole graph at once; leave it out", field="batching"
             )
         return None, ""
     where = resolve_device(device)
@@ -288,10 +288,12 @@ def _cut(
 
 
 def _trial(**fields: Any) -> Trial:
-    try:
-        return Trial(**fields)
-    except TypeError as error:
-        raise InputError(f"{str(error).split(') ')[-1]}; the fields of a trial are named in sharpen.Trial") from None
+    known = Trial.__dataclass_fields__
+    for name in fields:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise InputError(f"there is no setting {name!r}; {near}the settings are the fields of sharpen.Trial")
+    return Trial(**fields)
 
 
 def _dataset(
@@ -313,7 +315,7 @@ def _dataset(
         return dataset, None
     if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
         raise InputError(
-            f"splits is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
+            f"is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
         )
     return dataset, splits
 
@@ -324,13 +326,13 @@ def _settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) ->
     return shared | {"lam": list(lams), "lam_labeled": lam_labeled}
 
 
-def write_traces(path: Path, records: Sequence[Record]) -> None:
+def _write_traces(path: Path, records: Sequence[Record]) -> None:
     """The traces of all records: one array [runs, epochs] per name, its rows in the order of the records.
 
     >>> import tempfile
     >>> record = Record(Trial(), 0.8, 0.7, 1, "ok", 0.5, "cpu", "float32", traces={"loss": np.array([0.9, 0.5])})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_traces(Path(folder, "traces.npz"), [record, record])
+    ...     _write_traces(Path(folder, "traces.npz"), [record, record])
     ...     np.load(Path(folder, "traces.npz"))["loss"].shape
     (2, 2)
     """

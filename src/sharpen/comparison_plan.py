@@ -23,20 +23,18 @@ def checked_lams(given: float | str | Sequence[float], zero_is_plain: bool) -> t
     """Each λ once, in the order given; 0 is left out where that is the baseline itself."""
     if isinstance(given, str):
         if given != "auto":
-            raise InputError(f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam")
+            raise InputError(f"is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam")
         return AUTO_LAMS
     try:
         lams = [float(value) for value in (given if isinstance(given, Sequence) else [given])]
     except (TypeError, ValueError):
-        raise InputError(
-            f"lam is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam"
-        ) from None
+        raise InputError(f"is {given!r}; give a number (0.25), several ([0.1, 0.25]), or 'auto'", field="lam") from None
     for lam in lams:
         if not math.isfinite(lam):
-            raise InputError(f"lam is {lam}, which is not finite; give a number such as 0.25", field="lam")
+            raise InputError(f"is {lam}, which is not finite; give a number such as 0.25", field="lam")
     lams = [lam for lam in lams if lam != 0 or not zero_is_plain]
     if not lams:
-        raise InputError("lam is 0, which is the baseline itself; give another λ, such as 0.25, or auto", field="lam")
+        raise InputError("is 0, which is the baseline itself; give another λ, such as 0.25, or auto", field="lam")
     return tuple(dict.fromkeys(lams))
 
 

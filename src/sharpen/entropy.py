@@ -75,7 +75,7 @@ def tsallis_entropy_of_log_probs(log_p: Tensor, q: float | Tensor = 2.0, p: Tens
         power = torch.exp(order.clamp_max(1).unsqueeze(-1) * log_p)
         return (0 - (power * torch.expm1(distance.unsqueeze(-1) * log_p)).sum(-1)) / distance
     if not 0 < q < math.inf:
-        raise InputError(f"q is {q}; give a finite order above 0, such as 2 (Gini) or 1 (Shannon)")
+        raise InputError(f"is {q}; give a finite order above 0, such as 2 (Gini) or 1 (Shannon)", field="q")
     if p is None or q < 1:
         p = torch.exp(min(q, 1) * log_p)
     if q == 2:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -12,31 +13,71 @@ class InputError(ValueError):
     """Something given to sharpen cannot be used.
 
     The message says what was wrong, where, and what to do about it. The command line prints it without a traceback and
-    ends with exit code 2.
+    ends with exit code 2; there, parameters are called by their options (:func:`options_named`).
 
     Args:
-        message: One sentence. Where it begins with the name of a parameter, that is the ``field``.
-        field: The parameter that is wrong; the command line calls it by its option.
+        problem: What is wrong, and what to do about it unless ``hint`` says so.
+        field: The parameter that is wrong: the sentence begins with it.
+        place: Where it was found, such as a file with its line.
+        hint: The way out.
 
-    >>> raise InputError("lam is nan; give a finite number such as 0.25")
+    >>> raise InputError("is nan", field="lam", hint="give a finite number such as 0.25")
     Traceback (most recent call last):
     sharpen.errors.InputError: lam is nan; give a finite number such as 0.25
+    >>> print(InputError("2 rows have one id", place="nodes.csv", hint="give every node its own"))
+    nodes.csv: 2 rows have one id; give every node its own
     """
 
-    def __init__(self, message: str = "", field: str | None = None) -> None:
-        super().__init__(message)
-        self.field = field
+    def __init__(
+        self, problem: str = "", *, field: str | None = None, place: str | None = None, hint: str | None = None
+    ) -> None:
+        text = problem if field is None else f"{called(field)} {problem}"
+        super().__init__((f"{place}: " if place else "") + text + (f"; {hint}" if hint else ""))
+        self.field, self.place, self.hint = field, place, hint
 
-    def as_option(self) -> InputError:
-        """The same error in the words of the command line.
 
-        >>> print(InputError("lam is 0; give another", field="lam").as_option())
-        --lam is 0; give another
-        """
-        text, name = str(self), self.field
-        if name is None or not text.startswith(name):
-            return self
-        return InputError(f"--{name.replace('_', '-')}{text[len(name) :]}")
+_options: Mapping[str, str] = {}
+
+
+@contextmanager
+def options_named(options: Mapping[str, str]) -> Iterator[None]:
+    """Within the block, messages call parameters by options: the command line's way to have its own words in them.
+
+    >>> with options_named({"lam": "--lam"}):
+    ...     print(InputError("is nan", field="lam"), "|", as_given("ignore", ["age"]))
+    --lam is nan | ignore=['age']
+    """
+    global _options
+    before, _options = _options, options
+    try:
+        yield
+    finally:
+        _options = before
+
+
+def called(field: str) -> str:
+    """What the user calls a parameter.
+
+    >>> called("unknown_labels")
+    'unknown_labels'
+    """
+    return _options.get(field, field)
+
+
+def as_given(field: str, value: str | Sequence[str] | None = None) -> str:
+    """How the user gives a parameter, for the way out of a mistake.
+
+    >>> as_given("id"), as_given("ignore", ["the age"])
+    ('id=...', "ignore=['the age']")
+    >>> with options_named({"id": "--id", "ignore": "--ignore"}):
+    ...     as_given("id"), as_given("ignore", ["the age"])
+    ('--id', "--ignore 'the age'")
+    """
+    if field not in _options:
+        return f"{field}={'...' if value is None else repr(value)}"
+    if value is None:
+        return _options[field]
+    return f"{_options[field]} {shlex.quote(value if isinstance(value, str) else ','.join(value))}"
 
 
 class Problems:
@@ -54,7 +95,7 @@ class Problems:
     """
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.found: list[InputError] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -62,21 +103,21 @@ class Problems:
         try:
             yield
         except InputError as error:
-            self.found.append(str(error))
+            self.found.append(error)
 
     def __enter__(self) -> Problems:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, InputError):
-            self.found.append(str(error))
+            self.found.append(error)
         elif error is not None:
             return
-        found = list(dict.fromkeys(self.found))
+        found = list({str(each): each for each in self.found}.values())
         if len(found) == 1:
-            raise InputError(found[0]) from None
+            raise found[0] from None
         if found:
-            listed = "".join(f"\n  {number}. {message}" for number, message in enumerate(found, start=1))
+            listed = "".join(f"\n  {number}. {each}" for number, each in enumerate(found, start=1))
             raise InputError(f"{len(found)} problems:{listed}") from None
 
 

@@ -15,6 +15,7 @@ from sharpen.cluster.connection import HERE
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer, trainer_on
 from sharpen.errors import InputError
 from sharpen.files import FeatureEncoder
+from sharpen.files.feature_names import feature_names
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.bare_graphs import bare_tables, is_bare
 from sharpen.fitting.candidates import Candidate, list_candidates, models_of
@@ -22,6 +23,7 @@ from sharpen.fitting.convert import as_graph, convert, encode_labels
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
 from sharpen.fitting.folds import check_labels
+from sharpen.fitting.reasons import Reasoned
 from sharpen.fitting.report import Report, whole_report
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
@@ -35,7 +37,7 @@ from sharpen.trial import Trial
 _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs", "q")
 
 
-class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
+class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
     """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
 
     Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (model, λ, balance) is
@@ -165,6 +167,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         self.curves_ = self._fitted.curves
         self.extra_: dict[str, Any] = {}
         self._graph, self._ids = data, np.arange(data.num_nodes) if tables is None else tables.ids
+        self._names = feature_names(structure, tables) if tables and structure else None
         return self
 
     def check_parameters(self) -> list[Candidate]:
@@ -260,9 +263,7 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"its parameters are {', '.join(map(str, params))}")
             if own_code:
                 if model is None:
-                    raise InputError(
-                        f"{path}: was fitted with a model of your own; name it again: load(path, model=...), or --model"
-                    )
+                    raise InputError("was fitted with a model of your own; load it with model=...", place=str(path))
                 params["model"] = model
             if device is not None:
                 params["device"] = device
@@ -331,18 +332,19 @@ class NodeClassifier(Shown, ClassifierMixin, BaseEstimator):
         self, trainer: Trainer = IN_THIS_PROCESS, cuts: Mapping[str, str | None] | None = None, prior: str | None = None
     ) -> Backbone:
         if self.class_weight not in (None, "balanced"):
-            raise InputError(f"class_weight is {self.class_weight!r}; give 'balanced', or None")
+            raise InputError(f"is {self.class_weight!r}; give 'balanced', or None", field="class_weight")
         balanced = self.class_weight == "balanced"
         settings = {name: getattr(self, name) for name in _SETTINGS}
         Trial(**settings)  # names what cannot be
         device = self.device if self.on == HERE else "auto"  # the cluster's devices are not ours
         if self._own_code() and self.on != HERE:
-            raise InputError(f"on is {self.on!r}, but a model of your own is trained in this process; give on='here'")
+            raise InputError(f"is {self.on!r}, but your own model is trained in this process; give 'here'", field="on")
         in_batches = self.batching not in ("auto", "full")
         for name in models_of(self.model) if in_batches else ():
             if name not in PAPER_MODELS:
                 raise InputError(
-                    f"batching is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'"
+                    f"is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'",
+                    field="batching",
                 )
         return Backbone(
             settings,

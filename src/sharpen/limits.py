@@ -66,6 +66,8 @@ def check_size(name: str, size: int) -> None:
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv has 1,000,000,000,000,000 bytes, but ... bytes of memory are free; use a machine ...
     """
+    if size <= _FREE_BYTES:
+        return
     left = memory_at_hand()
     if size > left // 2:
         raise InputError(

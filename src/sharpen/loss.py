@@ -114,7 +114,7 @@ class SharpeningLoss(nn.Module):
         self.uncertainty, self.class_weight, self.prior = uncertainty, class_weight, prior
         if uncertainty is not None and not callable(uncertainty):
             raise InputError(
-                f"uncertainty is {uncertainty!r}; give a function from logits [..., N, C] to [..., N], or None"
+                f"is {uncertainty!r}; give a function from logits [..., N, C] to [..., N], or None", field="uncertainty"
             )
         # Said here, where the mistake was made, as well as at the call, since settings may change in between.
         doubts: list[Doubt] = []
@@ -133,14 +133,14 @@ class SharpeningLoss(nn.Module):
     def _automatic(self) -> bool:
         """Whether λ follows from the number of labels."""
         if isinstance(self.lam, str) and self.lam != "auto":
-            raise InputError(f"lam is {self.lam!r}; give a number such as 0.25, or 'auto'")
+            raise InputError(f"is {self.lam!r}; give a number such as 0.25, or 'auto'", field="lam")
         return isinstance(self.lam, str)
 
     def _check_prior_is_used(self) -> None:
         without = self.balance is None and not self._automatic()
         if without or (isinstance(self.balance, Real) and self.balance == 0):
             raise InputError(
-                "prior is given, but balance is 0, so that it would do nothing; give a balance, such as 0.25"
+                "is given, but balance is 0, so that it would do nothing; give a balance, such as 0.25", field="prior"
             )
 
     def forward(

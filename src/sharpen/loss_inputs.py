@@ -50,7 +50,7 @@ def check_logits(logits: Tensor) -> None:
     """Refuses what is no tensor of class scores."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
-        raise InputError(f"logits are {kind}; give a floating-point tensor, the model's output before softmax")
+        raise InputError(f"are {kind}; give a floating-point tensor, the model's output before softmax", field="logits")
     if logits.dim() < 2 or logits.shape[-2] < 1 or logits.shape[-1] < 2:
         raise InputError(
             f"logits have shape {list(logits.shape)}; give [N, C] or [..., N, C], with two classes or more"
@@ -65,7 +65,7 @@ def _tensor(name: str, value: object, expected: str) -> Tensor:
     try:  # by way of NumPy, which keeps Python's numbers in double precision
         return value if isinstance(value, Tensor) else torch.as_tensor(np.array(value))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{name} is {value!r}; give {expected}") from error
+        raise InputError(f"is {value!r}; give {expected}", field=name) from error
 
 
 def _fits(leading: torch.Size, logits: Tensor) -> bool:
@@ -79,13 +79,14 @@ def labels_of(y: object, logits: Tensor) -> Tensor:
     one_hot = labels.dim() > 1 and labels.shape[-2:] == logits.shape[-2:] and not _fits(labels.shape[:-1], logits)
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         way_out = "y.argmax(-1)" if one_hot else "y.long()"
-        raise InputError(f"y is {labels.dtype}; give integer class labels, {way_out}, with -1 for unknown")
+        raise InputError(f"is {labels.dtype}; give integer class labels, {way_out}, with -1 for unknown", field="y")
     nodes = logits.shape[-2]
     if labels.dim() < 1 or labels.shape[-1] != nodes or not _fits(labels.shape[:-1], logits):
         hint = ", y.argmax(-1)" if one_hot else ", y.squeeze(-1)" if labels.shape == (nodes, 1) else ""
         raise InputError(
-            f"y has shape {list(labels.shape)} but logits have shape {list(logits.shape)}; "
-            f"give one label for each of the {nodes} nodes{hint}"
+            f"has shape {list(labels.shape)} but logits have shape {list(logits.shape)}; "
+            f"give one label for each of the {nodes} nodes{hint}",
+            field="y",
         )
     return labels.to(logits.device, torch.int64)
 
@@ -111,18 +112,20 @@ def node_mask(name: str, value: Nodes, logits: Tensor, doubts: list[Doubt]) -> T
         if nodes.dim() < 1 or nodes.shape[-1] != size or not _fits(nodes.shape[:-1], logits):
             columns = nodes.dim() == 2 and nodes.shape[0] == size
             raise InputError(
-                f"{name} is a mask of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
+                f"is a mask of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
                 f"give one entry for each of the {size} nodes"
-                + (f", such as {name}[:, 0] for the first of {nodes.shape[1]} splits" if columns else "")
+                + (f", such as {name}[:, 0] for the first of {nodes.shape[1]} splits" if columns else ""),
+                field=name,
             )
         return nodes
     if nodes.dtype not in (torch.int64, torch.int32, torch.int16):
-        raise InputError(f"{name} is {nodes.dtype}; give a boolean mask, {as_mask}, or int64 node indices")
+        raise InputError(f"is {nodes.dtype}; give a boolean mask, {as_mask}, or int64 node indices", field=name)
     if nodes.dim() < 1 or not _fits(nodes.shape[:-1], logits):
         raise InputError(
-            f"{name} holds indices of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
+            f"holds indices of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
             f"give a list of node indices, or one list of the same length for each member"
-            + (f"; of one column, {name}.view(-1) is one" if nodes.dim() == 2 and nodes.shape[1] == 1 else "")
+            + (f"; of one column, {name}.view(-1) is one" if nodes.dim() == 2 and nodes.shape[1] == 1 else ""),
+            field=name,
         )
     nodes = nodes.long()
     outside = f"{name} holds index {{value}}{{member}}; give indices from 0 to {size - 1}, as there are {size} nodes"
@@ -141,16 +144,17 @@ def setting_of(name: str, value: Setting, doubts: list[Doubt], logits: Tensor | 
     expected = f"a finite number{' above 0' if positive else ''}, or one for each member"
     if isinstance(value, Real):
         if not math.isfinite(value) or (positive and value <= 0):
-            raise InputError(f"{name} is {value}; give {expected}")
+            raise InputError(f"is {value}; give {expected}", field=name)
         return float(value)
     numbers = _tensor(name, value, expected)
     if numbers.is_complex() or numbers.dtype == torch.bool:
-        raise InputError(f"{name} is {numbers.dtype}; give {expected}")
+        raise InputError(f"is {numbers.dtype}; give {expected}", field=name)
     if logits is not None:
         if not _fits(numbers.shape, logits):
             raise InputError(
-                f"{name} has shape {list(numbers.shape)} but logits have shape {list(logits.shape)}; "
-                f"give a number, or a tensor of shape {list(logits.shape[:-2])}"
+                f"has shape {list(numbers.shape)} but logits have shape {list(logits.shape)}; "
+                f"give a number, or a tensor of shape {list(logits.shape[:-2])}",
+                field=name,
             )
         numbers = numbers.to(logits.device, precision_of(logits))
     bad = ~torch.isfinite(numbers) | (numbers <= 0) if positive else ~torch.isfinite(numbers)
@@ -162,7 +166,9 @@ def class_weight_of(value: Sequence[float] | Tensor, doubts: list[Doubt], logits
     weights = _tensor("class_weight", value, "one number for each class")
     if weights.dim() != 1 or (logits is not None and len(weights) != logits.shape[-1]):
         classes = "" if logits is None else f" ({logits.shape[-1]} in these logits)"
-        raise InputError(f"class_weight has shape {list(weights.shape)}; give one number for each class{classes}")
+        raise InputError(
+            f"has shape {list(weights.shape)}; give one number for each class{classes}", field="class_weight"
+        )
     if logits is not None:
         weights = weights.to(logits.device, precision_of(logits))
     bad = ~torch.isfinite(weights) | (weights < 0)
@@ -176,15 +182,16 @@ def prior_of(value: object, doubts: list[Doubt], logits: Tensor | None = None) -
     """Class proportions as a tensor ``[C]`` or ``[..., C]`` on the device and in the precision of the logits."""
     expected = "one share above 0 for each class, summing to 1, such as [0.85, 0.15]"
     if isinstance(value, str):
-        raise InputError(f"prior is {value!r}; give {expected}")
+        raise InputError(f"is {value!r}; give {expected}", field="prior")
     shares = _tensor("prior", value, expected)
     if shares.dim() < 1 or shares.is_complex() or shares.dtype == torch.bool:
-        raise InputError(f"prior is {value!r}; give {expected}")
+        raise InputError(f"is {value!r}; give {expected}", field="prior")
     if logits is not None:
         if shares.shape[-1] != logits.shape[-1] or not _fits(shares.shape[:-1], logits):
             raise InputError(
-                f"prior has shape {list(shares.shape)}, but logits have shape {list(logits.shape)}; give one share for each of "
-                f"the {logits.shape[-1]} classes"
+                f"has shape {list(shares.shape)}, but logits have shape {list(logits.shape)}; give one share for each of "
+                f"the {logits.shape[-1]} classes",
+                field="prior",
             )
         shares = shares.to(logits.device, precision_of(logits))
     shares = shares if shares.is_floating_point() else shares.double()

@@ -47,7 +47,9 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
         nodes = self._nodes(X, data.num_nodes)
         values = list(y)
         if len(values) != len(nodes):
-            raise InputError(f"X has {len(nodes)} nodes and y {len(values)} labels; give one label for each node")
+            raise InputError(
+                f"has {len(nodes)} nodes and y {len(values)} labels; give one label for each node", field="X"
+            )
         numbers, classes = encode_labels(values)
         labels: np.ndarray = np.full(data.num_nodes, None, dtype=object)
         labels[nodes] = [None if number < 0 else classes[number] for number in numbers]
@@ -77,7 +79,7 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
 
     def _given(self) -> Any:
         if self.graph is None:
-            raise InputError("graph is None; give the graph whose nodes X are")
+            raise InputError("is None; give the graph whose nodes X are", field="graph")
         return self.graph
 
     @staticmethod
@@ -86,10 +88,12 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.ndim != 1:
-            raise InputError(f"X has shape {array.shape}; give node indices, [n] or [n, 1]")
+            raise InputError(f"has shape {array.shape}; give node indices, [n] or [n, 1]", field="X")
         whole = array.astype(np.int64) if array.dtype.kind in "iufb" else None
         if whole is None or not (whole == array).all():
-            raise InputError("X holds something else than whole numbers; give node indices")
+            raise InputError("holds something else than whole numbers; give node indices", field="X")
         if len(whole) and not (whole.min() >= 0 and whole.max() < count):
-            raise InputError(f"X holds node {int(whole.max())}, but the graph has {count} nodes, from 0 to {count - 1}")
+            raise InputError(
+                f"holds node {int(whole.max())}, but the graph has {count} nodes, from 0 to {count - 1}", field="X"
+            )
         return whole

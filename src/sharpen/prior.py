@@ -40,19 +40,20 @@ def canonical_prior(given: Any, name: str = "prior") -> str | None:
     """
     if given is None or (isinstance(given, str) and given in _WORDS):
         return given
-    expected = f"give {', '.join(_WORDS)}, or one share for each class, such as 0.85,0.15"
+    expected = f"{', '.join(_WORDS)}, or one share for each class, such as 0.85,0.15"
     try:
         shares = [float(part) for part in (given.split(",") if isinstance(given, str) else given)]
     except (TypeError, ValueError):
         near = did_you_mean(given, _WORDS)
-        raise InputError(f"{name} is {given!r}; {near or expected}{'' if not near else ' ' + expected}") from None
+        raise InputError(f"is {given!r}; {near}{'Give' if near else 'give'} {expected}", field=name) from None
     for place, share in enumerate(shares):
         if not math.isfinite(share) or share <= 0:
             raise InputError(
-                f"{name} is {share:g} for class {place}; give every class a share above 0, a small one if it is rare"
+                f"is {share:g} for class {place}; give every class a share above 0, a small one if it is rare",
+                field=name,
             )
     if abs(sum(shares) - 1) > _SLACK or not shares:
-        raise InputError(f"{name} sums to {sum(shares):.4g}; give shares that sum to 1")
+        raise InputError(f"sums to {sum(shares):.4g}; give shares that sum to 1", field=name)
     return ",".join(f"{share:.12g}" for share in shares)
 
 
@@ -66,8 +67,9 @@ def check_prior(prior: str | None, num_classes: int, where: str) -> None:
     shares = 0 if prior is None or prior in _WORDS else prior.count(",") + 1
     if shares not in (0, num_classes):
         raise InputError(
-            f"prior has {shares} share{'s' * (shares > 1)}, but {where} has {num_classes} classes; "
-            "give one share for each class"
+            f"has {shares} share{'s' * (shares > 1)}, but {where} has {num_classes} classes; "
+            "give one share for each class",
+            field="prior",
         )
 
 
@@ -120,16 +122,17 @@ def prior_by_class(given: Any, class_names: Sequence[str], name: str = "class_pr
         for unknown in [key for key in shares if key not in names]:
             near = did_you_mean(unknown, names)
             raise InputError(
-                f"{name} has a share for {unknown!r}, which is no class; {near}there are {', '.join(names)}"
+                f"has a share for {unknown!r}, which is no class; {near}there are {', '.join(names)}", field=name
             )
         for missing in [each for each in names if each not in shares]:
-            raise InputError(f"{name} has no share for class {missing!r}; give one for each of {', '.join(names)}")
+            raise InputError(f"has no share for class {missing!r}; give one for each of {', '.join(names)}", field=name)
         given = [shares[each] for each in names]
     found = canonical_prior(given, name)
     if found is not None and found not in _WORDS and found.count(",") + 1 != len(class_names):
         raise InputError(
-            f"{name} has {found.count(',') + 1} shares, but there are {len(class_names)} classes; give them by name, "
-            f"such as {class_names[0]}=0.85"
+            f"has {found.count(',') + 1} shares, but there are {len(class_names)} classes; give them by name, "
+            f"such as {class_names[0]}=0.85",
+            field=name,
         )
     return found
 
@@ -142,10 +145,10 @@ def _pairs(rows: Sequence[Sequence[str]], given: object, name: str) -> dict[str,
     found: dict[str, str] = {}
     for row in rows:
         if len(row) != 2:
-            raise InputError(f"{name} is {given!r}; give a share for each class, such as gop=0.85,dem=0.15")
+            raise InputError(f"is {given!r}; give a share for each class, such as gop=0.85,dem=0.15", field=name)
         key = row[0].strip()
         if key in found:
-            raise InputError(f"{name} has two shares for class {key!r}; give one for each class")
+            raise InputError(f"has two shares for class {key!r}; give one for each class", field=name)
         found[key] = row[1].strip()
     return found
 
@@ -156,7 +159,7 @@ def _read(path: Path, name: str) -> dict[str, str]:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(f"{name} names the file {path}, which cannot be read ({why}); give another") from None
+        raise InputError(f"names the file {path}, which cannot be read ({why}); give another", field=name) from None
     rows = [row for row in csv.reader(text.splitlines(), delimiter="\t" if "\t" in text else ",") if any(row)]
     if rows and len(rows[0]) == 2 and not _is_number(rows[0][1]):
         rows = rows[1:]

@@ -130,40 +130,45 @@ class Trial:
         for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
             value = getattr(self, name)
             if value is not None and (int(value) != value or value < least):
-                raise InputError(f"{name} is {value}; give a whole number of at least {least}")
+                raise InputError(f"is {value}; give a whole number of at least {least}", field=name)
             if value is not None and value > _MOST[name]:
-                raise InputError(f"{name} is {value}; give a whole number of at most {_MOST[name]}")
+                raise InputError(f"is {value}; give a whole number of at most {_MOST[name]}", field=name)
         for name in ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
-                raise InputError(f"{name} is {value}; give a finite number")
+                raise InputError(f"is {value}; give a finite number", field=name)
         if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise InputError(f"dropout is {self.dropout}; give a number from 0 up to but not including 1")
+            raise InputError(f"is {self.dropout}; give a number from 0 up to but not including 1", field="dropout")
         for name in ("lr", "weight_decay"):
             value = getattr(self, name)
             if value is not None and value < 0:
-                raise InputError(f"{name} is {value}; give a number of at least 0")
+                raise InputError(f"is {value}; give a number of at least 0", field=name)
         if self.lam_max is not None:
             if self.lam_max <= 0:
-                raise InputError(f"lam_max is {self.lam_max}; give a number above 0, or leave it out for a fixed λ")
+                raise InputError(
+                    f"is {self.lam_max}; give a number above 0, or leave it out for a fixed λ", field="lam_max"
+                )
             for name in ("lam", "lam_labeled"):
                 if getattr(self, name):
                     raise InputError(
-                        f"{name} is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two"
+                        f"is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two",
+                        field=name,
                     )
         if self.batching is not None:
             object.__setattr__(self, "batching", Batching.parse(self.batching).name)
             if self.lam_max is not None:
                 raise InputError(
-                    f"batching is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
-                    f"give one of the two"
+                    f"is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
+                    f"give one of the two",
+                    field="batching",
                 )
         if self.prior is not None and not self.balance:
             raise InputError(
-                f"prior is {self.prior}, but balance is 0, so that it would do nothing; give a balance, such as 0.25"
+                f"is {self.prior}, but balance is 0, so that it would do nothing; give a balance, such as 0.25",
+                field="prior",
             )
         if self.q <= 0:
-            raise InputError(f"q is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
+            raise InputError(f"is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)", field="q")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
             value = getattr(self, name)
             if value is not None:
@@ -221,13 +226,14 @@ def _canonical(given: object) -> str | None:
         if not names:
             return None
         if not isinstance(names, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise InputError(f"model_args is {_brief(given)}; give arguments by name, such as {{'hops': 5}}")
+            raise InputError(f"is {_brief(given)}; give arguments by name, such as {{'hops': 5}}", field="model_args")
         return json.dumps(dict(names), sort_keys=True, allow_nan=False)
     except InputError:
         raise
     except (TypeError, ValueError, RecursionError):
         raise InputError(
-            f"model_args is {_brief(given)}; give numbers, words, or lists of them by name, such as {{'hops': 5}}"
+            f"is {_brief(given)}; give numbers, words, or lists of them by name, such as {{'hops': 5}}",
+            field="model_args",
         ) from None
 
 
@@ -242,7 +248,9 @@ def _brief(value: object) -> str:
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         near = did_you_mean(value, allowed)
-        raise InputError(f"{name} is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}")
+        raise InputError(
+            f"is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}", field=name
+        )
 
 
 @dataclass(frozen=True)

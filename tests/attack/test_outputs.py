@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,7 +172,15 @@ def sharpen(*arguments: str, **options) -> subprocess.Popen[bytes]:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     command = [sys.executable, "-m", "sharpen", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=heed, **options)
+    return subprocess.Popen(command, **{"stderr": subprocess.PIPE} | options, preexec_fn=heed)
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    for _ in range(1200):
+        if happened():
+            return
+        time.sleep(0.1)
+    pytest.fail("waited two minutes")
 
 
 def test_a_name_that_is_no_text_is_fitted(tmp_path):
@@ -189,35 +198,24 @@ def test_a_name_that_is_no_text_is_fitted(tmp_path):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_study_as_an_interruption_does(tmp_path, number, code):
     """The first asks to end after what is in flight, the second ends at once; what was finished is kept."""
-    options = (
-        "--datasets",
-        "cora",
-        "--models",
-        "gcn",
-        "--max-epochs",
-        "100000",
-        "--store",
-        str(tmp_path),
-        "--device",
-        "cpu",
-    )
-    command = sharpen("study", "run", "universal", *options, stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        if list(tmp_path.glob("claims/*.json")):
-            break
-        time.sleep(0.1)
-    command.send_signal(number)
-    time.sleep(2)  # a busy machine would see two signals in a row as one
-    command.send_signal(number)
+    errors = tmp_path / "errors.txt"
+    options = ("--datasets", "cora", "--models", "gcn", "--max-epochs", "100000", "--device", "cpu")
+    with open(errors, "wb") as stderr:
+        command = sharpen(
+            "study", "run", "universal", *options, "--store", str(tmp_path), stdout=subprocess.DEVNULL, stderr=stderr
+        )
     try:
+        wait_until(lambda: list(tmp_path.glob("claims/*.json")))
+        command.send_signal(number)
+        wait_until(lambda: b"Ending after what is in flight" in errors.read_bytes())
+        command.send_signal(number)
         command.wait(timeout=90)
-    except subprocess.TimeoutExpired:
+    finally:
         command.kill()
-    _, errors = command.communicate(timeout=60)
-    assert command.returncode == code, errors
-    assert b"Ending after what is in flight" in errors
-    assert b"To go on" in errors
-    assert b"Traceback" not in errors
+    said = errors.read_bytes()
+    assert command.returncode == code, said
+    assert b"To go on" in said
+    assert b"Traceback" not in said
     assert list(tmp_path.glob("claims/*.json")) == []
 
 

@@ -47,6 +47,7 @@ def start(name: str, *options: str, before: Callable[[], None] = lambda: None) -
     with open(folder / f"{name}.txt", "ab", buffering=0) as out:
         os.dup2(out.fileno(), 1)
         os.dup2(out.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell has its background processes ignore
     sys.argv = ["sharpen", "study", "run", str(study), "--device", "cpu", "--store", str(folder / name), *options]
     before()
     code = 1

@@ -35,9 +35,9 @@ def test_fit_takes_class_proportions(how: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("Officer=0.5", "class_prior has no share for class 'Mr. Hi'"),
-        ("Officer=0.5,Mr. Hi=0.6", "class_prior sums to 1.1"),
-        ("unifrom", "class_prior is 'unifrom'; did you mean 'uniform'"),
+        ("Officer=0.5", "--class-prior has no share for class 'Mr. Hi'"),
+        ("Officer=0.5,Mr. Hi=0.6", "--class-prior sums to 1.1"),
+        ("unifrom", "--class-prior is 'unifrom'; did you mean 'uniform'"),
     ],
 )
 def test_fit_refuses_proportions_that_do_not_fit(given: str, message: str, tmp_path: Path) -> None:

@@ -67,6 +67,13 @@ def unknown_ends(folder: Path) -> None:
     plain(folder, edges=pd.concat([pairs(), strays]))
 
 
+def ends_by_value(folder: Path) -> None:
+    """Ends under names that say nothing, one of them unknown, beside a column of numbers."""
+    unknown_ends(folder)
+    edges = pd.read_csv(folder / "edges.csv").set_axis(["Erster", "Zweiter"], axis=1)
+    edges.assign(often=3).to_csv(folder / "edges.csv", index=False)
+
+
 def copies(folder: Path) -> None:
     plain(folder, pd.concat([people(), people()[:2]]))
 
@@ -123,6 +130,8 @@ SITUATIONS = [
     Situation("dates by type", typed_dates, ("joined: date, as days; 2019-03-31",), nodes="nodes.parquet"),
     Situation("edges to unknown ids", unknown_ends, (
         "3 of 81 edges are left out", "line 80, column 'target': ", "no node with the id 'm99'", "first of 3 such edges")),
+    Situation("ends known by their values", ends_by_value, (
+        "source and target columns: Erster, Zweiter (guessed)", "3 of 81 edges are left out", "--weight often")),
     Situation("exact copies of rows", copies, ("2 rows are exact copies of others (the first is line 36) and are left out",)),
     Situation("an edge list without a header", headerless, ("edges.csv: no header; the first two columns are the ends",)),
     Situation("one of numbers", headerless_numbers, ("edges.csv: no header; the first two columns are the ends",)),
@@ -131,10 +140,10 @@ SITUATIONS = [
               edges="edges.txt"),
     Situation("blanks between cells", blanks, ("1 line of comments above the table is skipped",
                                                "edges.txt: cells are separated by blanks (guessed)"), edges="edges.txt"),
-    Situation("Windows-1252", windows, ("nodes.csv is not UTF-8: read as Windows-1252 (guessed); if letters, such as 'Würzburg'",)),
-    Situation("labels that mean unknown", lambda folder: unknown_words(folder, "unknown", "n/a", "none", "tbd", "tbd"), (
+    Situation("Windows-1252", windows, ("nodes.csv is not UTF-8: read as Windows-1252 (guessed); if 'Würzburg' looks wrong",)),
+    Situation("labels that mean unknown", lambda folder: unknown_words(folder, "unknown", "n/a", "none", "tbd", "tbd", "k.A."), (
         "label tbd: 2 nodes with it count as unlabeled (guessed); --unknown-label '' makes it a class", "label unknown: 1 node",
-        "label n/a: 1 node", "label none: 1 node")),
+        "label n/a: 1 node", "label none: 1 node", "label k.A.: 1 node")),
     Situation("a label that means unknown by option", lambda folder: unknown_words(folder, "later", "later"),
               ("label later: 2 nodes with it count as unlabeled",), ("--unknown-label", "later")),
     Situation("a word for unknown that is a class", lambda folder: unknown_words(folder, "none", "none", "none"), (),
@@ -213,3 +222,13 @@ def test_predict_takes_a_word_for_unknown_as_the_class_that_the_fit_made_of_it(t
     run("fit", *files, *TINY, "--unknown-label", "", "--out", tmp_path / "out")
     run("predict", tmp_path / "out" / "model.safetensors", *files, "--out", tmp_path / "p.csv", "--device", "cpu")
     assert pd.read_csv(tmp_path / "p.csv")["labeled"].sum() == 13
+
+
+def test_a_label_that_nobody_named_is_told_beside_what_else_is_wrong(tmp_path: Path) -> None:
+    plain(
+        tmp_path, people().rename(columns={"label": "Verein"}), pairs("x").set_axis(["one", "two"], axis=1).assign(n=1)
+    )
+    with pytest.raises(
+        InputError, match=r"(?s)2 problems:.*no two columns look like the ends.*no column looks like a label"
+    ):
+        run("fit", tmp_path / "nodes.csv", tmp_path / "edges.csv", *TINY, "--out", tmp_path / "out")

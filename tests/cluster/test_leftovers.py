@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ def started() -> tuple[subprocess.Popen[str], Path, int, int]:
     return driver, Path(folder), int(agent), int(reader)
 
 
+def started_with(*arguments: str) -> list[int]:
+    """The processes that have these among their arguments."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # one that has just ended
+            if set(map(os.fsencode, arguments)) <= set((place / "cmdline").read_bytes().split(b"\0")):
+                found.append(int(place.name))
+    return found
+
+
 def eventually(true: Callable[[], bool]) -> bool:
     for _ in range(300):
         if true():
@@ -68,12 +79,7 @@ def test_a_driver_that_is_killed_takes_its_cluster_with_it() -> None:
 
 def test_should_the_watcher_be_killed_too_the_next_driver_ends_what_is_left() -> None:
     driver, folder, agent, reader = started()
-    command = [str(Path(leftovers.__file__).resolve()), folder.name]
-    (watcher,) = [
-        int(place.name)
-        for place in Path("/proc").glob("[0-9]*")
-        if place.exists() and all(part in (place / "cmdline").read_text().split("\0") for part in command)
-    ]
+    (watcher,) = started_with(str(Path(leftovers.__file__).resolve()), folder.name)
     for process in (watcher, driver.pid):
         os.kill(process, signal.SIGKILL)
     driver.wait()

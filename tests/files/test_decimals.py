@@ -42,7 +42,7 @@ def test_columns_and_weights_are_read_as_pandas_reads_them(separator: str, endin
     assert tables.frame["Kürzel"].tolist() == ["a,b", "c,d", "a,b"]
     assert f"{nodes}: decimal commas in columns Umsatz, Größe (guessed)" in tables.guesses
     assert f"{edges}: decimal commas in column Gewicht (guessed)" in tables.guesses
-    assert f"column km of {edges} is not used; --weight km would make it the weights" in tables.guesses
+    assert f"column km of {edges} is not used; weight='km' would make it the weights" in tables.guesses
 
 
 def test_a_comma_separated_table_has_no_decimal_commas(write: Write) -> None:

@@ -195,11 +195,11 @@ def test_numbers_of_edges_that_are_not_used_are_named(write: Write) -> None:
     nodes = write("nodes.csv", "id,label\na,x\nb,y\n")
     edges = write("edges.csv", "source,target,similarity,since,kind\na,b,0.5,,friend\nb,a,0.25,1999,friend\n")
     tables = read_nodes_and_edges(nodes, edges)
-    said = f"columns similarity, since of {edges} are not used; --weight similarity would make it the weights"
+    said = f"columns similarity, since of {edges} are not used; weight='similarity' would make it the weights"
     assert said in tables.guesses
     assert tables.edge_weight is None
     weighted = read_nodes_and_edges(nodes, edges, Columns(weight="similarity"))
-    assert f"column since of {edges} is not used; --weight since would make it the weights" in weighted.guesses
+    assert f"column since of {edges} is not used; weight='since' would make it the weights" in weighted.guesses
     assert not any("kind" in line for line in weighted.guesses)
 
 

@@ -16,6 +16,8 @@ from sharpen.models.run import Run
 NODES, FEATURES, CLASSES = 10, 4, 3
 RNG = np.random.default_rng(18)
 X = RNG.normal(size=(NODES, FEATURES)).astype(np.float32).astype(float)  # as a graph keeps them
+ROWS = X / np.abs(X).sum(1, keepdims=True)
+"""With rows of one."""
 Y = np.arange(NODES) % CLASSES
 EDGES = np.array([[0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 2, 1], [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 6, 7]])
 GRAPH = Graph(x=X, edge_index=EDGES, y=Y, name="ten")
@@ -51,7 +53,8 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 def made(model: str, seed: int = 1, **settings: Any) -> tuple[nn.Module, dict[str, np.ndarray]]:
     """A method in double precision with weights that are all different, and these by name."""
-    module = Blueprint(model, FEATURES, CLASSES, settings).build(seed).double()
+    sizes = {"num_nodes": NODES, "num_edges": int(A.sum()) // 2}
+    module = Blueprint(model, FEATURES, CLASSES, settings, sizes).build(seed).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for value in module.parameters():

@@ -446,7 +446,7 @@ def test_without_a_repository_the_revision_is_gits_own_hash_of_the_files(tmp_pat
 
 def test_a_store_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "claims").write_text("in the way")
-    with pytest.raises(InputError, match=r"cannot write to the store .*, or name another with --store"):
+    with pytest.raises(InputError, match=r"cannot write to the store .*, or name another with store="):
         Store(tmp_path).claim([record.trial for record in records(1)])
     with pytest.raises(InputError, match="is a file; name a folder"):
         Store(tmp_path / "claims")

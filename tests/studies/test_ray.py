@@ -48,7 +48,7 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
         start_new_session=True,
     )
     try:
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=500)
     finally:  # whatever comes in between, what it has forked ends too, and with that Ray's processes
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -85,8 +86,10 @@ class PlainLoop:
             self.args: tuple[Any, ...] = (graph.x.to_dense().to(device), _edges(graph).to(device))
             self.kwargs: dict[str, Any] = {}
         else:
-            self.model = blueprint.build(trial.seed).to(device)
-            self.args, self.kwargs = arguments(self.model, Inputs(graph, device, torch.float32), graph.num_classes)
+            inputs = Inputs(graph, device, torch.float32)
+            sizes = {"num_nodes": inputs.num_nodes, "num_edges": inputs.num_edges}
+            self.model = replace(blueprint, sizes=sizes).build(trial.seed).to(device)
+            self.args, self.kwargs = arguments(self.model, inputs, graph.num_classes)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=trial.lr or 0.0, weight_decay=trial.weight_decay or 0.0
         )

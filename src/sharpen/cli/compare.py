@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from sharpen.cli.completion import DATASETS, DEVICES, PRECISIONS, offer
+from sharpen.cli.completion import DATASETS, offer
 from sharpen.cli.fit_options import Ignore
 from sharpen.cli.options import (
     Batching,
+    DataFolder,
+    Device,
     EdgesFile,
     IdColumn,
     LabelColumn,
+    Precision,
     SourceColumn,
     TargetColumn,
     WeightColumn,
@@ -34,6 +37,21 @@ from sharpen.models.registry import MODELS, MODELS_SHORT, model_info
 
 if TYPE_CHECKING:
     from sharpen.comparison import ComparisonResult
+
+_Model = Annotated[
+    str,
+    typer.Option(
+        help=f"{MODELS_SHORT}; or your own: my_net.py:MyNet, package.module:MyNet. Naming a file runs its code.",
+        autocompletion=offer(*MODELS),
+    ),
+]
+_Lams = Annotated[
+    str | None,
+    typer.Option(
+        help="λ: a number; several, as 0.1,0.25; or auto: the one with the best validation score of a grid.",
+        show_default="by the number of labels; digits: 0.5",
+    ),
+]
 
 
 @trial_options
@@ -53,21 +71,9 @@ def compare(
     target: TargetColumn = None,
     weight: WeightColumn = None,
     ignore: Ignore = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            help=f"{MODELS_SHORT}; or your own: my_net.py:MyNet, package.module:MyNet. Naming a file runs its code.",
-            autocompletion=offer(*MODELS),
-        ),
-    ] = "gcn",
+    model: _Model = "gcn",
     model_args: Annotated[str | None, typer.Option(help="Further arguments of the model, as hops=5,alpha=0.2.")] = None,
-    lam: Annotated[
-        str | None,
-        typer.Option(
-            help="λ: a number; several, as 0.1,0.25; or auto: the one with the best validation score of a grid.",
-            show_default="by the number of labels; digits: 0.5",
-        ),
-    ] = None,
+    lam: _Lams = None,
     splits: Annotated[
         str | None, typer.Option(help="How many splits; or paper, the paper's own.", show_default="10; digits: 20")
     ] = None,
@@ -75,17 +81,10 @@ def compare(
         int | None,
         typer.Option(help="How many seeds on each split.", show_default="1; paper: enough for 10 pairs"),
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="auto (a GPU if there is one), cpu, cuda.", autocompletion=offer(*DEVICES))
-    ] = "auto",
-    precision: Annotated[
-        str, typer.Option(help="float32, tf32 (on GPUs), float64.", autocompletion=offer(*PRECISIONS))
-    ] = "float32",
+    device: Device = "auto",
+    precision: Precision = "float32",
     batching: Batching = "auto",
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
-    ] = None,
+    data: DataFolder = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/compare-DATASET-MODEL")
     ] = None,
@@ -97,7 +96,7 @@ def compare(
     """Compare sharpened with plain training on the same splits and seeds.
 
     Prints the paired gain with its 95 % confidence interval, and writes into the
-    output folder: page.html (everything to look at, in one file), records.parquet
+    output folder: page.html (a self-contained report), records.parquet
     (one row per run), traces.npz (losses, entropies and scores per epoch, one row
     per run), comparison.json.
 
@@ -130,15 +129,13 @@ def compare(
     options |= {"columns": columns, "model_args": parse_model_args(model_args)}
     lam = lam or default_lam
     values = None if lam is None else parse_lams(lam)
-    options["splits"] = parse_splits(default_splits if splits is None else splits)
+    options["splits"] = _parse_splits(default_splits if splits is None else splits)
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
         options |= {"device": device, "progress": talks, "tell": partial(_tell, talks)}
         try:
             with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
                 result = run_comparison((dataset, edges) if edges else dataset, model, values, **options)
-        except InputError as error:
-            raise error.as_option() from None
         except KeyboardInterrupt:
             typer.echo("Interrupted: finished runs are kept; the same command resumes.", err=True)
             raise typer.Exit(130) from None
@@ -179,37 +176,41 @@ def _show(result: ComparisonResult, folder: Path, page: bool) -> None:
     print_comparison(result.comparison, console, (*result.notes, cost, *look))
 
 
-def parse_lams(text: str) -> str | list[float]:
+def parse_lams(text: str, field: str = "lam") -> str | list[float]:
     """The values of ``--lam``, in the order given; ``auto`` stands for itself.
 
     >>> parse_lams("0.1,0.25")
     [0.1, 0.25]
     >>> parse_lams("0.1;0.25")
     Traceback (most recent call last):
-    sharpen.errors.InputError: --lam has '0.1;0.25', which is not a number; give one (0.25), several (0.1,0.25), or auto
+    sharpen.errors.InputError: lam has '0.1;0.25', which is not a number; give one (0.25), several (0.1,0.25), or auto
     """
     if text == "auto":
         return text
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        part = str(error).partition(": ")[2]
-        raise InputError(
-            f"--lam has {part}, which is not a number; give one (0.25), several (0.1,0.25), or auto"
-        ) from None
+    lams = []
+    for part in text.split(","):
+        try:
+            lams.append(float(part))
+        except ValueError:
+            raise InputError(
+                f"has {part!r}, which is not a number; give one (0.25), several (0.1,0.25), or auto", field=field
+            ) from None
+    return lams
 
 
-def parse_splits(text: str) -> str | int:
+def _parse_splits(text: str) -> str | int:
     """The value of ``--splits``: a number, or ``paper``.
 
-    >>> parse_splits("30"), parse_splits("paper")
+    >>> _parse_splits("30"), _parse_splits("paper")
     (30, 'paper')
-    >>> parse_splits("-1")
+    >>> _parse_splits("-1")
     Traceback (most recent call last):
-    sharpen.errors.InputError: --splits is '-1'; give a number of at least 1, or paper for the paper's own splits
+    sharpen.errors.InputError: splits is '-1'; give a number of at least 1, or paper for the paper's own splits
     """
     if text == "paper":
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"--splits is {text!r}; give a number of at least 1, or paper for the paper's own splits")
+        raise InputError(
+            f"is {text!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
+        )
     return int(text)

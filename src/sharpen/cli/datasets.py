@@ -3,23 +3,20 @@
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sharpen.cli.options import AsJson, DataFolder
+
 _COUNTS = ("nodes", "edges", "features", "classes")
 
 
 def datasets(
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: DataFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the datasets and where they are.
 

@@ -55,6 +55,12 @@ def note_signal(number: int) -> None:
     _received.append(number)
 
 
+def tell_at_once(line: str) -> None:
+    """Writes a line to stderr past its buffer, which a signal may have found in the middle of a write."""
+    with suppress(OSError, ValueError):
+        os.write(sys.stderr.fileno(), f"{line}\n".encode())
+
+
 def interrupted_code() -> int:
     """The exit code of a command that was interrupted: 130 by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 

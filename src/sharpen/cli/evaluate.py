@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sharpen.cli.options import AsJson
 from sharpen.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def evaluate(
     everything: Annotated[
         bool, typer.Option("--all", help="Include training nodes, which inflate the scores.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score predictions against labels that became known later.
 

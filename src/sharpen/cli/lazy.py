@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from sharpen.errors import options_named
+
 
 class Place(NamedTuple):
     """Where a subcommand is, and what its help begins with."""
@@ -26,7 +28,7 @@ COMMANDS = {
         "Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns.",
     ),
     "evaluate": Place("evaluate", "evaluate", "Score predictions against labels that became known later."),
-    "serve": Place("serve", "serve", "Answer predictions over HTTP with a model that `sharpen fit` saved."),
+    "serve": Place("serve", "serve", "Serve predictions over HTTP from a model saved by `sharpen fit`."),
     "compare": Place("compare", "compare", "Compare sharpened with plain training on the same splits and seeds."),
     "study": Place(
         "study", "study", "Run and report the paper's tables and figures, or your own studies; runs resume."
@@ -42,6 +44,10 @@ COMMANDS = {
         "Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch.",
     ),
 }
+
+
+# What the library calls otherwise than an option.
+_ALSO = {"prior": "class_prior", "unknown_labels": "unknown_label", "folder": "data"}
 
 
 class LazyGroup(TyperGroup):
@@ -102,7 +108,22 @@ def load_command(name: str) -> Any:
     command.name = name
     for each in (command, *getattr(command, "commands", {}).values()):
         each.get_params = _plain(each.get_params)
+        each.invoke = _in_options(each)
     return command
+
+
+def _in_options(command: Any) -> Callable[[Any], Any]:
+    """The command's function, with its parameters called by their options in every message."""
+    options = {name.lstrip("-").replace("-", "_"): name for param in command.params for name in param.opts}
+    options = {field: name for field, name in options.items() if name.startswith("--")}
+    options |= {field: options[same] for field, same in _ALSO.items() if same in options}
+    invoke = command.invoke
+
+    def named(ctx: Any) -> Any:
+        with options_named(options):
+            return invoke(ctx)
+
+    return named
 
 
 def _plain(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from sharpen.cli.completion import DEVICES, offer
+from sharpen.cli.completion import DEVICES, PRECISIONS, offer
 from sharpen.errors import InputError
 
 _MOST_MODEL_ARGS = 1_000
@@ -59,6 +59,13 @@ Batching = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.", autocompletion=offer(*DEVICES))]
 
+Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.", autocompletion=offer(*PRECISIONS))]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
 
 def split_names(text: str | None) -> list[str] | None:
     """Names as a,b,c.
@@ -74,10 +81,10 @@ def check_abstain(abstain: float | None) -> None:
 
     >>> check_abstain(2.0)
     Traceback (most recent call last):
-    sharpen.errors.InputError: --abstain is 2.0; give a probability from 0 to 1
+    sharpen.errors.InputError: abstain is 2.0; give a probability from 0 to 1
     """
     if abstain is not None and not 0 <= abstain <= 1:
-        raise InputError(f"--abstain is {abstain}; give a probability from 0 to 1")
+        raise InputError(f"is {abstain}; give a probability from 0 to 1", field="abstain")
 
 
 def parse_model_args(text: str | None) -> dict[str, Any] | None:
@@ -87,12 +94,12 @@ def parse_model_args(text: str | None) -> dict[str, Any] | None:
     ({'hops': 5, 'alpha': 0.2, 'norm': 'layer'}, {'widths': [8, 8]})
     >>> parse_model_args("5")
     Traceback (most recent call last):
-    sharpen.errors.InputError: --model-args is '5'; give names with values, as hops=5,alpha=0.2, or JSON
+    sharpen.errors.InputError: model_args is '5'; give names with values, as hops=5,alpha=0.2, or JSON
     """
     if text is None:
         return None
     if len(text) > _MOST_MODEL_ARGS:
-        raise InputError(f"--model-args has {len(text):,} characters; give at most {_MOST_MODEL_ARGS:,}")
+        raise InputError(f"has {len(text):,} characters; give at most {_MOST_MODEL_ARGS:,}", field="model_args")
     try:
         if text.lstrip().startswith("{"):
             return dict(json.loads(text))
@@ -100,5 +107,5 @@ def parse_model_args(text: str | None) -> dict[str, Any] | None:
         return {name.strip(): yaml.safe_load(value) for name, value in pairs}
     except Exception:  # what a value that is none makes of YAML's constructors is not documented
         raise InputError(
-            f"--model-args is {text[:80]!r}; give names with values, as hops=5,alpha=0.2, or JSON"
+            f"is {text[:80]!r}; give names with values, as hops=5,alpha=0.2, or JSON", field="model_args"
         ) from None

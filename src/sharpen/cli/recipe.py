@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sharpen.cli.compare import parse_lams
+from sharpen.cli.options import DataFolder, Device, Precision
 from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
 from sharpen.models.registry import PAPER_MODELS
@@ -43,23 +44,21 @@ def run(
         ),
     ] = None,
     scale: Annotated[float | None, typer.Option(hidden=True)] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")] = "float32",
+    data: DataFolder = None,
+    device: Device = "auto",
+    precision: Precision = "float32",
     out: Annotated[
         Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/recipe-NAME-MODEL")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON only.")] = False,
 ) -> None:
-    """Run a recipe, and keep its records.
+    """Run a recipe and keep its records.
 
-    A recipe in clusters keeps checkpoints: the same command goes on where it was
-    stopped, on any number of processes. One in full batches starts anew.
+    Cluster recipes keep checkpoints: the same command resumes, on any number of
+    processes. Full-batch recipes start over.
 
-    `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
+    `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters`
+    shares the batches of each step among four processes.
     """
     from sharpen.comparison_plan import AUTO_LAMS
     from sharpen.large.recipes import find_recipe, recipe_dataset

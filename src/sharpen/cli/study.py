@@ -19,8 +19,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sharpen.cli.ending import INTERRUPTED, handling, note_signal
-from sharpen.cli.options import On
+from sharpen.cli.ending import INTERRUPTED, handling, note_signal, tell_at_once
+from sharpen.cli.options import AsJson, DataFolder, Device, On, Precision
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study, own_studies, runs
@@ -52,18 +52,12 @@ _Protocol = Annotated[
 _Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 _Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 _MaxEpochs = Annotated[int | None, typer.Option(help="Maximum epochs, for a quick look.", min=1)]
-_Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
-]
 _StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
-_Device = Annotated[str, typer.Option(help="auto (a GPU if available), cpu, cuda.")]
-_Precision = Annotated[str, typer.Option(help="float32, tf32 (on GPUs), float64.")]
 
 
 @study.command("list")
-def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the studies of the paper, and our own."""
+def list_(as_json: AsJson = False) -> None:
+    """List the paper's studies, and ours."""
     studies, own = list_studies(), own_studies()
     if as_json:
         typer.echo(json.dumps([_summary(each) for each in (*studies, *own)], indent=2, ensure_ascii=False))
@@ -92,11 +86,11 @@ def run(
     datasets: _Datasets = None,
     models: _Models = None,
     on: On = "here",
-    device: _Device = "auto",
-    precision: _Precision = "float32",
+    device: Device = "auto",
+    precision: Precision = "float32",
     max_epochs: _MaxEpochs = None,
     store: _StoreFolder = STORE,
-    data: _Data = None,
+    data: DataFolder = None,
     download: Annotated[bool, typer.Option("--download", help="Download missing datasets.")] = False,
     time_limit: Annotated[
         float | None, typer.Option(help="Time limit in minutes; nothing is started that would exceed it.", min=0)
@@ -134,7 +128,7 @@ def run(
             say=typer.echo,
             progress=True,
         )
-    _conclude(summary, store, studies)
+        _conclude(summary, store, studies)
 
 
 @study.command()
@@ -150,12 +144,12 @@ def status(
     protocol: _Protocol = "paper",
     datasets: _Datasets = None,
     models: _Models = None,
-    device: _Device = "auto",
-    precision: _Precision = "float32",
+    device: Device = "auto",
+    precision: Precision = "float32",
     max_epochs: _MaxEpochs = None,
     store: _StoreFolder = STORE,
-    data: _Data = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: DataFolder = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is done, running and missing, why, and the estimated time left.
 
@@ -237,13 +231,13 @@ def _ending_gently() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        typer.echo("Ending after what is in flight; Ctrl-C again ends at once.", err=True)
+        tell_at_once("Ending after what is in flight; Ctrl-C again ends at once.")
 
     try:
         with handling(ask):
             yield stop
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted; what was in flight is lost. To go on:\n  {_this_command()}", err=True)
+        typer.echo(f"Interrupted; what was finished is kept. To go on:\n  {_this_command()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 

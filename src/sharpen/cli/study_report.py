@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sharpen.cli.options import DataFolder
 from sharpen.cli.outputs import make_folder, text_bytes, write_together
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
@@ -31,7 +32,7 @@ def report(
         ),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}.", show_default="those with results")
+        str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}, few-N or share-N.", show_default="those with results")
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of records.")] = STORE,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("sharpen-out") / "report",
@@ -41,10 +42,7 @@ def report(
     max_epochs: Annotated[
         int | None, typer.Option(help="Report runs with this limit.", min=1, show_default="none")
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
-    ] = None,
+    data: DataFolder = None,
 ) -> None:
     """Report the records of studies: an HTML report (page.html), and for each study
     and protocol its findings as Markdown, its numbers as CSV and its tables as

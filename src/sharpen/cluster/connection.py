@@ -32,7 +32,7 @@ def check_place(on: str) -> None:
     """
     host, _, port = on.removeprefix("ray://").rpartition(":")
     if on not in (HERE, "ray") and not (on.startswith("ray://") and host and port.isdecimal()):
-        raise InputError(f"on is {on!r}; give here (this process), ray, or ray://HOST:PORT")
+        raise InputError(f"is {on!r}; give here (this process), ray, or ray://HOST:PORT", field="on")
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError(f'--on ray needs the package ray ({error}); pip install "graph-sharpen[ray]"') from error
+        raise InputError(f'needs the package ray ({error}); pip install "graph-sharpen[ray]"', field="on") from error
     if private:
         _imported.append(True)
     return ray

@@ -13,7 +13,7 @@ from sharpen.cluster.parcel import Parcel, pack
 from sharpen.cluster.task import Board, OtherCode, Report, ready, source, train_population
 from sharpen.cluster.view import WorkersView
 from sharpen.datasets import Dataset
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.graph import Graph
 from sharpen.training import train
 from sharpen.training.device import check_precision
@@ -101,10 +101,10 @@ class Pool:
 
     def _choose_kind(self, device: str) -> str:
         if device not in ("auto", "cpu", "cuda"):
-            raise InputError(f"device is {device!r}; on a cluster choose auto, cpu or cuda")
+            raise InputError(f"is {device!r}; on a cluster choose auto, cpu or cuda", field="device")
         kind = ("cuda" if self._count("cuda") else "cpu") if device == "auto" else device
         if not self._count(kind):
-            other = "; use --device cpu" if kind == "cuda" else ""
+            other = f"; use {as_given('device', 'cpu')}" if kind == "cuda" else ""
             raise InputError(f"the Ray cluster has no {'GPU' if kind == 'cuda' else 'CPU'} to train on{other}")
         return kind
 

@@ -99,7 +99,7 @@ class Splits(Mapping[str, Split]):
         ('mine',)
         """
         if n < 1:
-            raise InputError(f"n is {n}; give 1 or more splits")
+            raise InputError(f"is {n}; give 1 or more splits", field="n")
         if self._paired is None:
             return self.given[:n]
         return tuple(self._paired.format(seed=seed) for seed in range(n))
@@ -154,11 +154,11 @@ class Dataset:
 
     def __init__(self, name: str, graph: Graph, metric: str = "accuracy", splits: Splits | None = None) -> None:
         if metric not in _METRICS:
-            raise InputError(f"metric is {metric!r}; give one of {', '.join(_METRICS)}")
+            raise InputError(f"is {metric!r}; give one of {', '.join(_METRICS)}", field="metric")
         if metric == "roc-auc" and graph.num_classes != 2:
             raise InputError(
-                f"metric is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}; "
-                "give metric='accuracy'"
+                f"is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}; give metric='accuracy'",
+                field="metric",
             )
         if splits is None:
             splits = Splits(y=graph.y)

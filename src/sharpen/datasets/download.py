@@ -28,11 +28,11 @@ from typing import IO, Any, NoReturn, TypeAlias
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, called
 
 Folder: TypeAlias = str | os.PathLike[str] | None
 
-CHUNK = 1 << 16
+_CHUNK = 1 << 16
 # A server that is slower than this, in bytes a second, is not worth waiting for.
 _PATIENCE_SECONDS, _LEAST_RATE = 120.0, 1000.0
 
@@ -159,7 +159,7 @@ def download(file: RemoteFile, folder: Path) -> Path:
     ...     download(RemoteFile("a.npz", "http://127.0.0.1:9/a.npz"), Path(folder))
     Traceback (most recent call last):
     sharpen.errors.InputError: http://127.0.0.1:9/a.npz could not be downloaded (...); get that file by other means and
-    put it at ...a.npz, or at a.npz below the folder that --data or SHARPEN_DATA names
+    put it at ...a.npz, or at a.npz below the folder that folder or SHARPEN_DATA names
     """
     target = folder / file.path
     try:
@@ -217,7 +217,7 @@ def _copy(file: RemoteFile, out: IO[bytes]) -> str:
         task = progress.add_task(f"Downloading {file.url.rsplit('/', 1)[-1]}", total=length)
         if length is not None and length > file.most:
             raise ConnectionError(f"the server announces {length} bytes, but the file has at most {file.most}")
-        while chunk := response.read(CHUNK):
+        while chunk := response.read(_CHUNK):
             received += len(chunk)
             if received > file.most:
                 raise ConnectionError(f"the server sends more than the {file.most} bytes that the file can have")
@@ -253,5 +253,5 @@ def _why_foreign(file: RemoteFile, path: Path) -> str | None:
 def _give_up(file: RemoteFile, target: Path, reason: str, cause: BaseException | None = None) -> NoReturn:
     raise InputError(
         f"{file.url} could not be downloaded ({reason}); get that file by other means and put it at {target}, "
-        f"or at {file.path} below the folder that --data or SHARPEN_DATA names"
+        f"or at {file.path} below the folder that {called('folder')} or SHARPEN_DATA names"
     ) from cause

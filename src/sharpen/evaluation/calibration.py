@@ -146,7 +146,9 @@ def fit_temperature(logits: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> 
     z = np.asarray(logits, dtype=np.float64)
     classes = np.asarray(y)
     if z.ndim != 2 or classes.shape != (len(z),) or not len(z):
-        raise InputError(f"logits has shape {z.shape} and y {classes.shape}; give [N, C] and [N], N at least 1")
+        raise InputError(
+            f"has shape {z.shape} and y {classes.shape}; give [N, C] and [N], N at least 1", field="logits"
+        )
     target = np.full(z.shape, smoothing / max(1, z.shape[1] - 1))
     target[np.arange(len(z)), classes] = 1 - smoothing
 
@@ -179,7 +181,9 @@ def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> _Floa
     """
     z, classes = np.asarray(opinions, dtype=np.float64), np.asarray(y)
     if z.ndim != 3 or classes.shape != (z.shape[1],) or not z.shape[1]:
-        raise InputError(f"opinions has shape {z.shape} and y {classes.shape}; give [K, N, C] and [N], N at least 1")
+        raise InputError(
+            f"has shape {z.shape} and y {classes.shape}; give [K, N, C] and [N], N at least 1", field="opinions"
+        )
     target = np.full(z.shape[1:], smoothing / max(1, z.shape[2] - 1))
     target[np.arange(len(target)), classes] = 1 - smoothing
 
@@ -240,7 +244,9 @@ def coverage_curve(probabilities: ArrayLike, y: ArrayLike, thresholds: ArrayLike
 def _checked(probabilities: ArrayLike, y: ArrayLike) -> tuple[_Floats, NDArray[np.int64]]:
     p, classes = np.asarray(probabilities, dtype=np.float64), np.asarray(y)
     if p.ndim != 2 or classes.shape != (len(p),) or not len(p):
-        raise InputError(f"probabilities has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1")
+        raise InputError(
+            f"has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1", field="probabilities"
+        )
     if classes.dtype.kind not in "iu" or classes.min() < 0 or classes.max() >= p.shape[1]:
         raise InputError(f"y must hold classes from 0 to {p.shape[1] - 1}; leave nodes of unknown class out")
     if not ((p >= 0) & (p <= 1 + 1e-6)).all() or not np.allclose(p.sum(1), 1, atol=1e-4):

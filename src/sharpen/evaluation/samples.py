@@ -16,10 +16,10 @@ def checked_scores(values: ArrayLike, name: str) -> Floats:
     """Scores as an array: a list of at least one, all finite."""
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != 1 or scores.size == 0:
-        raise InputError(f"{name} has shape {scores.shape}; give a list of at least one score")
+        raise InputError(f"has shape {scores.shape}; give a list of at least one score", field=name)
     if not np.isfinite(scores).all():
         raise InputError(
-            f"{name} holds a score that is not finite; leave diverged runs out, see sharpen.evaluation.pair"
+            "holds a score that is not finite; leave diverged runs out, see sharpen.evaluation.pair", field=name
         )
     return scores
 

@@ -112,12 +112,13 @@ def consistent_with(
     ours = checked_scores(ours, "ours")
     if not np.isfinite(published_mean):
         raise InputError(
-            f"published_mean is {published_mean}; give the published number, or skip what was not reported"
+            f"is {published_mean}; give the published number, or skip what was not reported", field="published_mean"
         )
     if n_published < 1 or (published_std is not None and not published_std >= 0):
         raise InputError(
-            f"published_std is {published_std} over n_published {n_published} runs; "
-            "give a standard deviation of at least 0 (or None) and a number of runs of at least 1"
+            f"is {published_std} over n_published {n_published} runs; "
+            "give a standard deviation of at least 0 (or None) and a number of runs of at least 1",
+            field="published_std",
         )
     difference = float(ours.mean() - published_mean)
     n, sd = ours.size, spread(ours)

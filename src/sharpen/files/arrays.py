@@ -25,7 +25,7 @@ from sharpen.limits import MAX_INSTRUCTIONS, check_columns, too_large, within_li
 
 _STORAGES = "Float Double Half BFloat16 Long Int Short Char Byte Bool"
 _TYPES = "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool Size device"
-ALLOWED = {
+_ALLOWED = {
     "collections OrderedDict",
     "torch._utils _rebuild_tensor",
     "torch._utils _rebuild_tensor_v2",
@@ -38,7 +38,7 @@ ALLOWED = {
     *(f"torch {kind}Storage" for kind in _STORAGES.split()),
     *(f"torch {kind}" for kind in _TYPES.split()),
 }
-PARTS = ("x", "edge_index", "y", "edge_weight", "ids")
+_PARTS = ("x", "edge_index", "y", "edge_weight", "ids")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def read_npz(content: Content) -> GraphFile:
     >>> read_npz(Content("graph.npz", "npz", file.getvalue())).nodes.names
     ['id', 'label', 'x0', 'x1', 'x2']
     """
-    arrays = npz.read_npz(content.name, content.data, PARTS)
+    arrays = npz.read_npz(content.name, content.data, _PARTS)
     return _graph(content.name, arrays, "array")
 
 
@@ -95,7 +95,7 @@ def read_pt(content: Content) -> GraphFile:
             loaded = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
         found = loaded if isinstance(loaded, dict) else loaded.to_dict()
         arrays = {}
-        for part in PARTS[:4]:
+        for part in _PARTS[:4]:
             value = found.get(part)
             if value is None:
                 continue
@@ -139,7 +139,7 @@ def _check_instructions(name: str, data: bytes, way_out: str) -> None:
             raise InputError(
                 f"{name} is a pickle with instructions that a Data does not need, and is not opened; {way_out}"
             )
-        if operation.name == "GLOBAL" and argument not in ALLOWED:
+        if operation.name == "GLOBAL" and argument not in _ALLOWED:
             raise InputError(
                 f"{name} would call {printable(str(argument)).replace(' ', '.')}, so it is not opened; {way_out}"
             )

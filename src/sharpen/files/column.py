@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, reason
+from sharpen.errors import InputError, as_given, reason
 from sharpen.files.dates import DATE, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
 from sharpen.files.table import as_text
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 NO_NUMBER = r"(?i)^[+-]?(nan|inf|infinity)$"
-DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+_DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 MOSTLY = 0.8
-MISSING = pa.array(["", "na", "n/a", "null", "none", "?"])
+_MISSING = pa.array(["", "na", "n/a", "null", "none", "?"])
 TRUE = ("true", "t", "yes", "y")
 FALSE = ("false", "f", "no", "n")
 
@@ -53,7 +53,7 @@ class Column:
     @property
     def way_out(self) -> str:
         """How to do without this column."""
-        return f"leave the column out with --ignore {self.name}"
+        return f"leave the column out with {as_given('ignore', [self.name])}"
 
     @property
     def is_text(self) -> bool:
@@ -74,7 +74,7 @@ class Column:
     @cached_property
     def filled(self) -> pa.Array:
         """The values as text, null where missing or a word for it, such as NA."""
-        missing = pc.is_in(pc.utf8_lower(self.text), value_set=MISSING.cast(self.text.type))
+        missing = pc.is_in(pc.utf8_lower(self.text), value_set=_MISSING.cast(self.text.type))
         return pc.if_else(missing, pa.scalar(None, self.text.type), self.text)
 
     @cached_property
@@ -159,9 +159,9 @@ class Column:
     def refuse_commas(self) -> None:
         """An InputError if most values are numbers with commas, which are not read as decimal ones for all that."""
         separated = self.delimiter in SEPARATED_BY
-        if self.first(DECIMAL_COMMA) is None or self.share(COMMA_NUMBER if separated else DECIMAL_COMMA) <= MOSTLY:
+        if self.first(_DECIMAL_COMMA) is None or self.share(COMMA_NUMBER if separated else _DECIMAL_COMMA) <= MOSTLY:
             return
-        row = self.first(DECIMAL_COMMA) or 0
+        row = self.first(_DECIMAL_COMMA) or 0
         why = "with a comma in the number"
         if separated:
             stray = self.first(COMMA_NUMBER, matching=False)
@@ -198,7 +198,7 @@ def column_of(tables: GraphTables, name: str) -> Column:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{tables.name}, column {name!r} holds values of several types ({reason(error)}); give all the same type, or "
-            f"leave the column out with --ignore {name}"
+            f"leave the column out with {as_given('ignore', [name])}"
         ) from error
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()

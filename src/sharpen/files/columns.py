@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given, called
 
 IDS = ("id", "node_id", "nodeid", "node", "paper_id", "user_id", "item_id", "key", "uid", "uuid", "identifier", "name")
 LABELS = ("label", "labels", "class", "classes", "y", "target", "class_label", "category", "subject", "topic")
@@ -15,7 +15,7 @@ ENDS = (
     ("source", "target"), ("src", "dst"), ("source_id", "target_id"), ("src_id", "dst_id"), ("from", "to"),
     ("from_id", "to_id"), ("from_node", "to_node"), ("u", "v"), ("head", "tail"), ("citing", "cited"),
     ("node1", "node2"), ("id1", "id2"), ("id_1", "id_2"), ("node_1", "node_2"), ("start", "end"), ("source", "dest"),
-    ("i", "j"), ("a", "b"),
+    ("i", "j"), ("a", "b"), ("von", "nach"),
 )  # fmt: skip
 WEIGHTS = ("weight", "edge_weight")
 
@@ -58,10 +58,10 @@ class Columns:
         for field in ("features", "ignore", "unknown_labels"):
             value = getattr(self, field)
             if isinstance(value, str):
-                raise InputError(f"{field} is one text, {value!r}; give a list of column names")
+                raise InputError(f"is one text, {value!r}; give a list of column names", field=field)
         for field in ("id", "source", "target", "weight"):  # an empty shell variable is no name
             if getattr(self, field) == "":
-                raise InputError(f"--{field} is empty; name a column, or leave it out")
+                raise InputError("is empty; name a column, or leave it out", field=field)
 
 
 def id_by_name(names: Sequence[str]) -> str | None:
@@ -83,12 +83,14 @@ def no_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> In
 
     >>> raise no_id("nodes.csv", ["title", "year"])
     Traceback (most recent call last):
-    sharpen.errors.InputError: nodes.csv: no column looks like the id of a node (it has title, year); name it with --id
+    sharpen.errors.InputError: nodes.csv: no column looks like the id of a node (it has title, year); name it with id=...
     """
-    what, way_out = "the id of a node", "name it with --id"
+    what, hint = "the id of a node", f"name it with {as_given('id')}"
     if label_missing:
-        what, way_out = "the id of a node, and none like a label", "name them with --id and --label"
-    return InputError(f"{file}: no column looks like {what} (it has {listed(names)}){_perhaps(names)}; {way_out}")
+        what = "the id of a node, and none like a label"
+        hint = f"name them with {as_given('id')} and {as_given('label')}"
+    has = f"(it has {listed(names)}){_perhaps(names)}"
+    return InputError(f"no column looks like {what} {has}", place=file, hint=hint)
 
 
 def guess_label(names: Sequence[str], taken: str) -> str | None:
@@ -133,13 +135,15 @@ def choose_ends(
     ('one', 'two', True)
     >>> choose_ends("edges.csv", ["one", "two", "three"], Columns(source="one"))
     Traceback (most recent call last):
-    sharpen.errors.InputError: edges.csv: --source is 'one', but the other end is not clear (it has one, two, three); ...
+    sharpen.errors.InputError: edges.csv: source is 'one', but the other end is not clear (it has one, two, three); ...
     """
-    source = None if columns.source is None else find(file, names, columns.source, "--source")
-    target = None if columns.target is None else find(file, names, columns.target, "--target")
+    source = None if columns.source is None else find(file, names, columns.source, "source")
+    target = None if columns.target is None else find(file, names, columns.target, "target")
     if source and target:
         if source == target:
-            raise InputError(f"{file}: --source and --target are both {source!r}; name two columns")
+            raise InputError(
+                f"and {called('target')} are both {source!r}; name two columns", field="source", place=file
+            )
         return source, target, False
     if len(names) < 2:
         raise InputError(
@@ -154,26 +158,28 @@ def choose_ends(
             guess = _two_of_ids(names, columns, share_of_ids)
         if guess is None:
             raise InputError(
-                f"{file}: no two columns look like the ends of an edge (it has {listed(names)}){_perhaps(names)}; "
-                f"name them with --source and --target"
+                f"no two columns look like the ends of an edge (it has {listed(names)}){_perhaps(names)}",
+                place=file,
+                hint=f"name them with {as_given('source')} and {as_given('target')}",
             )
         return *guess, True
     given = source or target
     rest = [name for name in (guess if guess and given in guess else names) if name != given]
     if len(rest) != 1:
-        missing = "--target" if source else "--source"
         raise InputError(
-            f"{file}: {'--source' if source else '--target'} is {given!r}, but the other end is not clear "
-            f"(it has {listed(names)}); name it with {missing}"
+            f"is {given!r}, but the other end is not clear (it has {listed(names)})",
+            field="source" if source else "target",
+            place=file,
+            hint=f"name it with {as_given('target' if source else 'source')}",
         )
     return (source, rest[0], True) if source else (rest[0], str(target), True)
 
 
 def _two_of_ids(names: Sequence[str], columns: Columns, share_of_ids: Callable[[str], float]) -> tuple[str, str] | None:
-    """The two columns that hold ids of nodes and nothing else, if there are two, and no other holds mostly ids."""
-    shares = {name: share_of_ids(name) for name in names if name not in (columns.weight, guess_weight(names))}
-    most = [name for name, share in shares.items() if share > 0.5]
-    return (most[0], most[1]) if len(most) == 2 and all(shares[name] == 1 for name in most) else None
+    """The two columns that hold mostly ids of nodes, if there are two: some ends may be unknown."""
+    others = [name for name in names if name not in (columns.weight, guess_weight(names))]
+    most = [name for name in others if share_of_ids(name) > 0.5]
+    return (most[0], most[1]) if len(most) == 2 else None
 
 
 def guess_weight(names: Sequence[str]) -> str | None:
@@ -194,19 +200,19 @@ def names_nodes(name: str) -> bool:
     return _first([name], [*IDS, *(end for pair in ENDS for end in pair)]) is not None
 
 
-def find(file: str, names: Sequence[str], wanted: str, option: str) -> str:
+def find(file: str, names: Sequence[str], wanted: str, field: str) -> str:
     """The column that the user named, or an InputError with the nearest name there is.
 
-    >>> find("nodes.csv", ["id", "label"], "lable", "--label")
+    >>> find("nodes.csv", ["id", "label"], "lable", "label")
     Traceback (most recent call last):
-    sharpen.errors.InputError: nodes.csv has no column 'lable' (--label); did you mean 'label'?
+    sharpen.errors.InputError: nodes.csv has no column 'lable' (label=...); did you mean 'label'?
     """
     if wanted in names:
         return wanted
     lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(wanted.lower(), lower, n=1, cutoff=0.5)
     hint = f"did you mean {lower[near[0]]!r}?" if near else f"it has {listed(names)}"
-    raise InputError(f"{file} has no column {wanted!r} ({option}); {hint}")
+    raise InputError(f"{file} has no column {wanted!r} ({as_given(field)})", hint=hint)
 
 
 def is_number(text: str) -> bool:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from sharpen.errors import InputError, printable, reason
 from sharpen.limits import check_size, too_large, within_limits
 
-KINDS = {
+_KINDS = {
     ".csv": "csv",
     ".txt": "csv",
     ".tsv": "tsv",
@@ -39,10 +39,10 @@ KINDS = {
     ".graphml": "graphml",
     ".gexf": "gexf",
 }
-PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-PICKLES = (".pkl", ".pickle", ".p", ".joblib", ".dill")
-SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-FORMATS = "CSV, TSV, Parquet, JSON lines (also .gz, .bz2, .xz, .zst, .zip), .npz, GraphML, GEXF or a PyG .pt"
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+_PICKLES = (".pkl", ".pickle", ".p", ".joblib", ".dill")
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+_FORMATS = "CSV, TSV, Parquet, JSON lines (also .gz, .bz2, .xz, .zst, .zip), .npz, GraphML, GEXF or a PyG .pt"
 _MAGIC = (
     (b"PAR1", "a Parquet file", ".parquet"),
     (b"\x1f\x8b", "packed with gzip", ".gz"),
@@ -59,7 +59,7 @@ class Content:
 
     Args:
         name: The path as the user gave it, for messages.
-        kind: One of the values of ``KINDS``.
+        kind: One of the values of ``_KINDS``.
         data: The bytes, unpacked.
     """
 
@@ -88,7 +88,7 @@ def read_file(path: Path | str) -> Content:
     name = str(path)
     _check_is_file(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else None
+    packed = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else None
     suffix = suffixes[-1] if suffixes else ""
     if packed != ".zip":  # whose member's name counts
         _check_suffix(name, suffix)
@@ -114,7 +114,7 @@ def read_file(path: Path | str) -> Content:
         ) from error
     if not data:
         raise InputError(f"{name} is empty once unpacked; write it again, with a header line and rows")
-    kind = KINDS[suffix]
+    kind = _KINDS[suffix]
     _check_content(name, kind, data)
     return Content(name, kind, data)
 
@@ -141,15 +141,15 @@ def _check_is_file(path: Path) -> None:
 
 
 def _check_suffix(name: str, suffix: str) -> None:
-    if suffix in PICKLES:
+    if suffix in _PICKLES:
         raise InputError(
             f"{name} is a pickle, which could run any program, and is not opened; save it as CSV or Parquet"
         )
-    if suffix in SHEETS:
+    if suffix in _SHEETS:
         raise InputError(f"{name} is a spreadsheet; save the sheet as CSV (File, Save as, CSV UTF-8) and give that")
-    if suffix not in KINDS:
+    if suffix not in _KINDS:
         said = f"ends in {suffix}" if suffix else "has no ending"
-        raise InputError(f"{name} {said}, which tells no known format; save it as {FORMATS}")
+        raise InputError(f"{name} {said}, which tells no known format; save it as {_FORMATS}")
 
 
 def _unpack(name: str, raw: bytes, packed: str) -> bytes:
@@ -176,7 +176,7 @@ def _unzip(name: str, raw: bytes, suffix: str) -> tuple[str, bytes]:
             raise InputError(f"{name} holds {len(members)} files ({found}); give an archive of one file, or unpack it")
         member = members[0]
         inner = Path(member.filename).suffix.lower()
-        if inner not in KINDS and suffix in KINDS:
+        if inner not in _KINDS and suffix in _KINDS:
             inner = suffix  # nodes.csv.zip says what a member without an ending is
         _check_suffix(f"{name} (member {printable(member.filename)})", printable(inner))
         if member.flag_bits & 1:

@@ -50,7 +50,9 @@ def read_graph(
         for line in tables.guesses:
             tell(line)
         encoder = FeatureEncoder.fit(tables, problems)
-        notes = [] if problems.found else check_labels(tables)
+        # What is wrong with the labels follows from what is wrong already, unless nobody has named them.
+        unnamed = tables.label_column is None and tables.id_column is not None and columns.label is None
+        notes = check_labels(tables) if unnamed or not problems.found else []
     classes = class_order(tables.labels)
     for line in encoder.describe():
         tell(line)
@@ -76,7 +78,7 @@ def read_dataset(
     >>> _ = (folder / "people.csv").write_text("id,age,label\\na,31,cat\\nb,4,dog\\nc,9,cat\\nd,7,dog\\n")
     >>> _ = (folder / "edges.csv").write_text("source,target\\na,b\\nc,d\\n")
     >>> read_dataset(folder / "people.csv", folder / "edges.csv").graph
-    Graph('people', nodes=4, edges=4, features=1, classes=2)
+    Graph('people', nodes=4, edges=2, features=1, classes=2)
     """
     name = dataset_name(nodes)
     return Dataset(name, read_graph(nodes, edges, columns, tell, name).graph, metric)

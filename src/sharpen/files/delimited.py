@@ -23,7 +23,7 @@ from sharpen.files.plain_text import DELIMITERS, first_bad_byte, sniff_delimiter
 from sharpen.files.table import Table, check_names
 from sharpen.limits import check_columns
 
-BLOCK = 2**26
+_BLOCK = 2**26
 _BEFORE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")
 _LINE_END = re.compile(rb"[\r\n]")
 
@@ -101,7 +101,7 @@ def _parse(content: Content, delimiter: str) -> pa.Table:
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(content.data),
-            arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK, autogenerate_column_names=True),
+            arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK, autogenerate_column_names=True),
             arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember),
             arrow_csv.ConvertOptions(column_types=text, null_values=[], strings_can_be_null=False),
         )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given, called
 from sharpen.files.columns import Columns, choose_ends, find, guess_weight, is_number, listed, names_nodes
 from sharpen.files.decimals import SEPARATED_BY, reading, with_points
 from sharpen.files.table import Table, as_text, canonical
@@ -38,7 +37,7 @@ def read_edges(
     if guessed:
         guesses.append(f"source and target columns: {source}, {target} (guessed)")
     ends, kept = _without_strays(table, (source, target), nodes, keys, columns.strict, guesses)
-    weight_column = columns.weight and find(table.name, table.names, columns.weight, "--weight")
+    weight_column = columns.weight and find(table.name, table.names, columns.weight, "weight")
     if weight_column is None:
         weight_column = guess_weight([name for name in table.names if name not in (source, target)])
         if weight_column is not None:
@@ -56,7 +55,7 @@ def read_edges(
             if len(unused) == 1
             else f"columns {listed(unused)} of {table.name} are"
         )
-        guesses.append(f"{what} not used; --weight {shlex.quote(unused[0])} would make it the weights")
+        guesses.append(f"{what} not used; {as_given('weight', unused[0])} would make it the weights")
     return ends[:, kept], None if weight is None else weight[kept], comma
 
 
@@ -114,7 +113,7 @@ def _without_strays(
         what = f"{place}: {nodes} has no node with the id {str(cell)!r}{hint}{many}"
         way_out = "add a row for it, or remove the edge"
     if strict:
-        raise InputError(f"{what}; {way_out}, or do without --strict")
+        raise InputError(what, hint=f"{way_out}, or do without {called('strict')}")
     if not kept.any():
         raise InputError(
             f"{table.name}: no edge joins two nodes of {nodes}; {what}; check that both files use the same ids"
@@ -144,7 +143,7 @@ def _holds_numbers(table: Table, column: str) -> bool:
 def _weights(table: Table, column: str, columns: Columns) -> tuple[np.ndarray, bool]:
     """The weights, and whether they are written with decimal commas."""
     values = table.columns.column(column)
-    way_out = "or leave --weight out" if columns.weight else "or rename the column if it holds no weights"
+    way_out = f"or leave {called('weight')} out" if columns.weight else "or rename the column if it holds no weights"
     kind, comma = values.type, False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         numbers = values.cast(

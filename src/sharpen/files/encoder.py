@@ -18,8 +18,8 @@ from sharpen.files.source import GraphTables, mean_weight
 from sharpen.files.structure import choose_anchors, pattern, structural_features
 from sharpen.files.table import comparable_ids
 
-FORMAT = 2
-DENSE = 0.3
+_FORMAT = 2
+_DENSE = 0.3
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class FeatureEncoder:
         """All of it, as JSON can hold it."""
         structural = self.structural and {key: list(value) for key, value in vars(self.structural).items()}
         return {
-            "format": FORMAT,
+            "format": _FORMAT,
             "kind": self.kind,
             "columns": [to_dict(encoding) for encoding in self.columns],
             "structural": structural,
@@ -167,9 +167,9 @@ class FeatureEncoder:
         """
         way_out = "fit and save the model again"
         try:
-            if description["format"] != FORMAT:
+            if description["format"] != _FORMAT:
                 raise InputError(
-                    f"the model's preprocessing cannot be read (format {description['format']}, not {FORMAT}); {way_out}"
+                    f"the model's preprocessing cannot be read (format {description['format']}, not {_FORMAT}); {way_out}"
                 )
             structural, unit = description["structural"], description["unit"]
             if unit is not None and not (is_finite(unit) and unit > 0):
@@ -222,7 +222,7 @@ def _structural(anchors: list[str], mean: list[float], scale: list[float]) -> St
 def _joined(blocks: Sequence[Block]) -> np.ndarray | scipy.sparse.csr_array:
     filled = sum(int(np.count_nonzero(b)) if isinstance(b, np.ndarray) else b.nnz for b in blocks)
     size = sum(block.shape[0] * block.shape[1] for block in blocks)
-    if filled < DENSE * size:
+    if filled < _DENSE * size:
         columns: Any = [scipy.sparse.csc_array(block) for block in blocks]
         joined = scipy.sparse.csr_array(scipy.sparse.hstack(columns, format="csc").astype(np.float32))
         joined.sort_indices()

@@ -14,6 +14,7 @@ r"""How one column becomes numbers: a class per kind, each with what it learned 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias
@@ -27,7 +28,7 @@ from sharpen.files.column import Column
 
 Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
 MOST_CATEGORIES = 256
-BUCKETS = 4096
+_BUCKETS = 4096
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,7 @@ def from_dict(description: dict[str, Any]) -> Encoding:
     if getattr(encoding, "scale", 1) == 0:
         raise ValueError(f"scale of column {encoding.column!r} is 0")
     if isinstance(encoding, Text) and not (
-        len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < BUCKETS for bucket in encoding.buckets)
+        len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < _BUCKETS for bucket in encoding.buckets)
     ):
         raise ValueError(f"the words of column {encoding.column!r} do not fit together")
     return encoding
@@ -298,7 +299,7 @@ def fit_text(column: Column) -> Text:
     (1.2876820724517808,)
     """
     counts = _word_counts(column)
-    rows = np.bincount(counts.indices, minlength=BUCKETS)
+    rows = np.bincount(counts.indices, minlength=_BUCKETS)
     used = np.flatnonzero(rows >= 2)
     if used.size == 0:
         used = np.flatnonzero(rows)
@@ -306,11 +307,30 @@ def fit_text(column: Column) -> Text:
     return Text(column.name, tuple(used.tolist()), tuple(idf.tolist()))
 
 
+def words_of_buckets(column: Column) -> dict[int, Counter[str]]:
+    """The words of a column and how often each occurs, by the bucket that they are hashed to.
+
+    >>> list(words_of_buckets(Column("title", pa.array(["a graph", "graph"]), str)).values())
+    [Counter({'graph': 2})]
+    """
+    hashing, count = _hashing(), Counter[str]()
+    analyze = hashing.build_analyzer()
+    for text in column.text.to_pylist():
+        count.update(analyze(text or ""))
+    found: dict[int, Counter[str]] = {}
+    for word, bucket in zip(count, hashing.transform(count).indices.tolist() if count else (), strict=True):
+        found.setdefault(bucket, Counter())[word] = count[word]
+    return found
+
+
 def _word_counts(column: Column) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array(_hashing().transform([text or "" for text in column.text.to_pylist()]))
+
+
+def _hashing() -> Any:
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    hashing = HashingVectorizer(n_features=BUCKETS, alternate_sign=False, norm=None, dtype=np.float64)
-    return scipy.sparse.csr_array(hashing.transform([text or "" for text in column.text.to_pylist()]))
+    return HashingVectorizer(n_features=_BUCKETS, alternate_sign=False, norm=None, dtype=np.float64)
 
 
 def _one_column(values: np.ndarray) -> scipy.sparse.csc_array:

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, Problems, printable
+from sharpen.errors import InputError, Problems, as_given, printable
 from sharpen.files.column import Column
 from sharpen.files.columns import Columns, find, listed
 from sharpen.files.decimals import SEPARATED_BY, decimal_commas, reading
@@ -31,11 +31,11 @@ def feature_columns(table: Table, columns: Columns, taken: set[str | None], prob
     >>> feature_columns(table, Columns(), {"id"}, Problems()).to_dict("list")
     {'v[0]': [0.5], 'v[1]': [2.0]}
     """
-    ignored = {find(table.name, table.names, name, "--ignore") for name in columns.ignore}
+    ignored = {find(table.name, table.names, name, "ignore") for name in columns.ignore}
     if columns.features is None:
         wanted = [name for name in table.names if name not in taken and name not in ignored]
     else:
-        wanted = [find(table.name, table.names, name, "--features") for name in dict.fromkeys(columns.features)]
+        wanted = [find(table.name, table.names, name, "features") for name in dict.fromkeys(columns.features)]
         both = next((name for name in wanted if name in taken or name in ignored), None)
         if both is not None:
             raise InputError(
@@ -86,7 +86,7 @@ def _expanded(table: Table, name: str) -> dict[str, pa.ChunkedArray]:
     """A column of lists as one column per position; any other as it is."""
     values = table.columns.column(name)
     kind = values.type
-    way_out = f"give text, numbers or lists of numbers, or leave the column out with --ignore {name}"
+    way_out = f"give text, numbers or lists of numbers, or leave the column out with {as_given('ignore', [name])}"
     if pa.types.is_dictionary(kind):
         values = values.cast(kind.value_type)
     if pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_union(kind) or pa.types.is_binary(kind):

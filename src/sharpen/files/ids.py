@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.files.columns import Columns, guess_ends, guess_label, guess_weight, id_by_name, is_number, listed, no_id
 from sharpen.files.table import Table, as_text, canonical, to_objects
 
@@ -83,8 +83,9 @@ def read_ids(table: Table, column: str) -> np.ndarray:
             else ""
         )
         raise InputError(
-            f"{table.place(int(again[0]), column)}: the id {str(text[int(again[0])])!r} already stands on "
-            f"{table.locate(before)}, in a row that differs{more}; give every node its own id, or name another column with --id"
+            f"the id {str(text[int(again[0])])!r} already stands on {table.locate(before)}, in a row that differs{more}",
+            place=table.place(int(again[0]), column),
+            hint=f"give every node its own id, or name another column with {as_given('id')}",
         )
     return to_objects(text)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.files.columns import is_number, listed
 from sharpen.files.table import WHOLE, as_text, to_objects
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = (
     "nan", "na", "n/a", "n.a.", "null", "none", "?", "-", "unknown", "unlabeled", "unlabelled", "undefined", "missing", "tbd",
-    "not available", "not known",
+    "not available", "not known", "unbekannt", "k.a.", "k. a.", "keine angabe", "inconnu", "desconocido",
 )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def read_labels(
     >>> read_labels(pa.chunked_array([["cat", "", "dog"]]), by_row)
     (array(['cat', None, 'dog'], dtype=object), [])
     >>> read_labels(pa.chunked_array([[0, 1, -1]]), by_row)
-    (array(['0', '1', None], dtype=object), ["label -1: 1 node with it counts as unlabeled (guessed); --unknown-label '' ..."])
+    (array(['0', '1', None], dtype=object), ['label -1: 1 node with it counts as unlabeled (guessed); ...'])
     >>> read_labels(pa.chunked_array([["cat", "tbd"]]), by_row, unknown=())
     (array(['cat', 'tbd'], dtype=object), [])
     """
@@ -103,8 +103,9 @@ def label_column(tables: GraphTables) -> str:
     """
     if tables.label_column is None:
         raise InputError(
-            f"{tables.name}: no column looks like a label (it has {listed(tables.columns)}); name the column of classes with "
-            f"--label"
+            f"no column looks like a label (it has {listed(tables.columns)})",
+            place=tables.name,
+            hint=f"name the column of classes with {as_given('label')}",
         )
     return tables.label_column
 
@@ -129,12 +130,12 @@ def _check_classes(labels: np.ndarray, place: Callable[[int], str]) -> None:
         if all(is_number(label) for label in distinct) and not all(_is_whole(label) for label in distinct):
             raise InputError(
                 f"{place(row)} holds {len(distinct)} different numbers such as {known[0]}; sharpen predicts classes: "
-                f"name a column of classes with --label, or cut the numbers into ranges"
+                f"name a column of classes with {as_given('label')}, or cut the numbers into ranges"
             )
         if len(distinct) == len(known):
             raise InputError(
                 f"{place(row)} holds {len(distinct)} labels that all differ, such as {known[0]!r}; name a column in which "
-                f"classes repeat with --label"
+                f"classes repeat with {as_given('label')}"
             )
 
 
@@ -150,4 +151,4 @@ def _without(text: pa.Array, word: str) -> pa.Array:
 def _unknown_note(word: str, text: pa.Array, *, guessed: bool) -> str:
     count = pc.sum(pc.equal(text, word)).as_py()
     note = f"label {word}: {count} node{'s' * (count != 1)} with it count{'s' * (count == 1)} as unlabeled"
-    return f"{note} (guessed); --unknown-label '' makes it a class" if guessed else note
+    return f"{note} (guessed); {as_given('unknown_labels', [])} makes it a class" if guessed else note

@@ -19,7 +19,7 @@ from sharpen.files.content import Content
 from sharpen.files.table import Table, from_objects
 from sharpen.limits import check_cells
 
-DEPTH = 100
+_DEPTH = 100
 
 
 def read_markup(content: Content) -> GraphFile:
@@ -32,7 +32,7 @@ def read_markup(content: Content) -> GraphFile:
     (['id', 'club'], (2, 156))
     """
     name = content.name
-    check_xml(content)
+    _check_xml(content)
     try:
         import networkx
     except ImportError as error:
@@ -58,10 +58,10 @@ def read_markup(content: Content) -> GraphFile:
     return GraphFile(table, edges, weight, "id", None)
 
 
-def check_xml(content: Content) -> None:
+def _check_xml(content: Content) -> None:
     """The file is well-formed XML without a document type, entities or a depth no graph has.
 
-    >>> check_xml(Content("g.gexf", "gexf", b"<!DOCTYPE x [<!ENTITY a 'b'>]><gexf>&a;</gexf>"))
+    >>> _check_xml(Content("g.gexf", "gexf", b"<!DOCTYPE x [<!ENTITY a 'b'>]><gexf>&a;</gexf>"))
     Traceback (most recent call last):
     sharpen.errors.InputError: g.gexf line 1 declares a document type or entity, which could fetch or grow other ...
     """
@@ -77,9 +77,9 @@ def check_xml(content: Content) -> None:
     def enter(*_: Any) -> None:
         nonlocal depth
         depth += 1
-        if depth > DEPTH:
+        if depth > _DEPTH:
             raise InputError(
-                f"{content.name} line {parser.CurrentLineNumber} is nested more than {DEPTH} deep; export the graph again"
+                f"{content.name} line {parser.CurrentLineNumber} is nested more than {_DEPTH} deep; export the graph again"
             )
 
     def leave(*_: Any) -> None:

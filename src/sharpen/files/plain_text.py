@@ -15,7 +15,7 @@ from sharpen.files.columns import is_number
 from sharpen.files.content import Content
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
-SAMPLE = 2**15
+_SAMPLE = 2**15
 _COMMENT = re.compile(rb"(?:\xef\xbb\xbf)?[#%]")
 _PIECE = 2**24
 
@@ -63,14 +63,14 @@ def sniff_delimiter(content: Content) -> str:
     """
     usual = "\t" if content.kind == "tsv" else ","
     candidates = [usual, *(d for d in DELIMITERS if d != usual)]
-    sample = content.data[:SAMPLE].decode("utf-8-sig", errors="ignore")
+    sample = content.data[:_SAMPLE].decode("utf-8-sig", errors="ignore")
     headers = {}
     for delimiter in candidates:
         try:
             rows = [row for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter) if row]
         except csv.Error:
             continue
-        if len(content.data) > SAMPLE:
+        if len(content.data) > _SAMPLE:
             rows = rows[:-1] or rows  # the last one may be cut
         headers[delimiter] = len(rows[0]) if rows else 0
         if headers[delimiter] > 1 and all(len(row) == len(rows[0]) for row in rows):
@@ -96,8 +96,8 @@ def _in_utf8(content: Content) -> tuple[Content, list[str]]:
     except UnicodeDecodeError:
         return content, []
     word = re.search(r"[^\W\d_]*" + re.escape(bytes([data[at]]).decode("cp1252")) + r"[^\W\d_]*", text)
-    such = f", such as {word.group()!r}" if word and word.group().isprintable() else ""
-    note = f"{content.name} is not UTF-8: read as Windows-1252 (guessed); if letters{such} look wrong, save it as UTF-8"
+    wrong = f"{word.group()!r} looks" if word and word.group().isprintable() else "letters look"
+    note = f"{content.name} is not UTF-8: read as Windows-1252 (guessed); if {wrong} wrong, save it as UTF-8"
     return replace(content, data=text.encode()), [note]
 
 
@@ -160,9 +160,9 @@ def _is_row(line: bytes, rest: Content) -> bool:
 
 def _is_separated_by_blanks(content: Content) -> bool:
     """Whether no other delimiter splits the first rows, and blanks split all alike."""
-    sample = content.data[:SAMPLE]
+    sample = content.data[:_SAMPLE]
     rows = [row for row in sample.decode("utf-8-sig", errors="ignore").splitlines() if row.strip()]
-    if len(content.data) > SAMPLE:
+    if len(content.data) > _SAMPLE:
         rows = rows[:-1] or rows  # the last one may be cut
     if not rows or b'"' in sample or any(mark in rows[0] for mark in ",;|"):
         return False

@@ -39,10 +39,10 @@ def guard(text: str) -> str:
     return "'" + text if _FORMULA.match(text) else text
 
 
-def unguard(text: str) -> str:
+def _unguard(text: str) -> str:
     """What :func:`guard` was given.
 
-    >>> [unguard(guard(text)) for text in ("=1+1", "'=1", "it's", "'")]
+    >>> [_unguard(guard(text)) for text in ("=1+1", "'=1", "it's", "'")]
     ['=1+1', "'=1", "it's", "'"]
     """
     return text[1:] if _GUARDED.match(text) else text
@@ -119,7 +119,10 @@ def read_predictions(path: Path | str) -> pd.DataFrame:
     else:
         table = read_delimited(content).columns
         frame = pd.DataFrame(
-            {unguard(name): [unguard(cell) for cell in table.column(name).to_pylist()] for name in table.column_names},
+            {
+                _unguard(name): [_unguard(cell) for cell in table.column(name).to_pylist()]
+                for name in table.column_names
+            },
             dtype=object,
         )
     if "id" not in frame.columns:

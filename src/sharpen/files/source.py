@@ -323,7 +323,7 @@ def _choose_id(
     known: Sequence[str] | np.ndarray | None,
 ) -> str:
     if columns.id is not None:
-        return find(table.name, table.names, columns.id, "--id")
+        return find(table.name, table.names, columns.id, "id")
     if whole is not None:
         return whole.id_column
     found = choose_id(table, edges, columns, known)
@@ -337,7 +337,7 @@ def _choose_label(
     if columns.label == "":
         return None
     if columns.label is not None:
-        found = find(table.name, table.names, columns.label, "--label")
+        found = find(table.name, table.names, columns.label, "label")
         if found == id_column:
             raise InputError(f"{table.name}: {found!r} is both the id and the label; name two columns")
         return found

@@ -14,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-ANCHORS = 64
-RESTART = 0.15
-STEPS = 30
+_ANCHORS = 64
+_RESTART = 0.15
+_STEPS = 30
 
 
 def pattern(edge_index: np.ndarray, num_nodes: int) -> scipy.sparse.csr_array:
@@ -33,7 +33,7 @@ def pattern(edge_index: np.ndarray, num_nodes: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(matrix)
 
 
-def choose_anchors(adjacency: scipy.sparse.csr_array, most: int = ANCHORS) -> np.ndarray:
+def choose_anchors(adjacency: scipy.sparse.csr_array, most: int = _ANCHORS) -> np.ndarray:
     """Nodes of high degree, largest first, no two of them neighbors; ties go to the first in the file.
 
     >>> star_and_pair = pattern(np.array([[0, 0, 0, 4], [1, 2, 3, 5]]), 6)
@@ -65,14 +65,14 @@ def structural_features(adjacency: scipy.sparse.csr_array, anchors: np.ndarray) 
     """
     count = adjacency.shape[0]
     degree = np.diff(adjacency.indptr).astype(np.float64)
-    step = scipy.sparse.csr_array(adjacency @ scipy.sparse.diags_array((1 - RESTART) / np.maximum(degree, 1)))
+    step = scipy.sparse.csr_array(adjacency @ scipy.sparse.diags_array((1 - _RESTART) / np.maximum(degree, 1)))
     here = np.flatnonzero(anchors >= 0)
     start = np.zeros((count, 1 + anchors.size), dtype=np.float64)
     start[:, 0] = 1 / count
     start[anchors[here], 1 + here] = 1
-    walks = RESTART * start
-    for _ in range(STEPS):
-        walks = step @ walks + RESTART * start
+    walks = _RESTART * start
+    for _ in range(_STEPS):
+        walks = step @ walks + _RESTART * start
     out = np.empty((count, 2 + anchors.size))
     out[:, 0] = np.log1p(degree)
     out[:, 1] = np.log(count * walks[:, 0])

@@ -21,7 +21,7 @@ from sharpen.files.table import Table, by_row, check_names, from_objects
 from sharpen.limits import check_cells, check_columns, too_large, within_limits
 
 _FREE_MISSING = 2**25  # keys that lines lack
-MAX_FOOTER = 20 * 2**20
+_MAX_FOOTER = 20 * 2**20
 
 
 def read_parquet(content: Content) -> Table:
@@ -51,7 +51,7 @@ def read_parquet(content: Content) -> Table:
 def _read_limited(name: str, data: bytes) -> pa.Table:
     """The table, unless it is many times as large as its file: a value that is repeated costs a Parquet file nothing."""
     footer = int.from_bytes(data[-8:-4], "little")
-    if MAX_FOOTER < footer <= len(data):
+    if _MAX_FOOTER < footer <= len(data):
         raise InputError(
             f"{name} has a footer of {footer:,} bytes, as of far more than {limits.MAX_COLUMNS:,} columns; leave some out, or give "
             f"them as a list in one column"

@@ -100,7 +100,9 @@ def list_candidates(
         return found
     used = [candidate for candidate in found if candidate.balance or not candidate.sharpens]
     if not any(candidate.balance for candidate in used):
-        raise InputError(f"class_prior is {prior!r}, but balance is 0, so that it would do nothing; raise the balance")
+        raise InputError(
+            f"is {prior!r}, but balance is 0, so that it would do nothing; raise the balance", field="class_prior"
+        )
     return used
 
 
@@ -122,18 +124,18 @@ def models_of(model: Any) -> list[str]:
     else:
         given = list(model) if isinstance(model, Sequence) else [model]
     if not given:
-        raise InputError(f"model is an empty list; choose auto, or at least one of {MODELS_SHORT}")
+        raise InputError(f"is an empty list; choose auto, or at least one of {MODELS_SHORT}", field="model")
     names = []
     for one in given:
         if not isinstance(one, str) and not callable(one):
-            raise InputError(f"model is {one!r}; give a name, a torch.nn.Module, or a function that makes one")
+            raise InputError(f"is {one!r}; give a name, a torch.nn.Module, or a function that makes one", field="model")
         names.append(check_model(one, auto=True) if isinstance(one, str) else register(one))
     return list(dict.fromkeys(names))
 
 
 def _is_auto(value: Any, name: str) -> bool:
     if isinstance(value, str) and value != "auto":
-        raise InputError(f"{name} is {value!r}; give a number, several, or 'auto'")
+        raise InputError(f"is {value!r}; give a number, several, or 'auto'", field=name)
     return isinstance(value, str)
 
 
@@ -141,7 +143,7 @@ def _numbers(value: Any, name: str) -> tuple[float, ...]:
     try:
         numbers = tuple(float(v) for v in (value if isinstance(value, Sequence) else [value]))
     except (TypeError, ValueError):
-        raise InputError(f"{name} is {value!r}; give a number, several, or 'auto'") from None
+        raise InputError(f"is {value!r}; give a number, several, or 'auto'", field=name) from None
     if not numbers or any(v != v or abs(v) == float("inf") for v in numbers):
-        raise InputError(f"{name} is {value!r}; give at least one finite number, or 'auto'")
+        raise InputError(f"is {value!r}; give at least one finite number, or 'auto'", field=name)
     return numbers

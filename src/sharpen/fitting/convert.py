@@ -39,7 +39,7 @@ def encode_labels(values: Any, classes: np.ndarray | None = None) -> tuple[np.nd
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InputError("y is not one label for each node; give a flat list of text, numbers, or None")
+        raise InputError("is not one label for each node; give a flat list of text, numbers, or None", field="y")
     plain = np.empty(len(array), dtype=object)
     plain[:] = [_plain(value) for value in array.tolist()]
     array = plain
@@ -96,7 +96,7 @@ def as_graph(
     numbers, classes = encode_labels(values, classes)
     if len(numbers) != graph.num_nodes:
         raise InputError(
-            f"y has {len(numbers)} labels, but the graph has {graph.num_nodes} nodes; give one for each node"
+            f"has {len(numbers)} labels, but the graph has {graph.num_nodes} nodes; give one for each node", field="y"
         )
     return replace(graph, y=torch.from_numpy(numbers), class_names=_names(classes)), classes
 
@@ -188,7 +188,7 @@ def _names(classes: np.ndarray) -> tuple[str, ...]:
     names = tuple(str(value) for value in classes.tolist())
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"y holds {twice!r} in two types, such as a number and its text; make them one")
+        raise InputError(f"holds {twice!r} in two types, such as a number and its text; make them one", field="y")
     return names
 
 

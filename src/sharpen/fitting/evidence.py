@@ -28,7 +28,7 @@ def check_metric(metric: str) -> None:
     sharpen.errors.InputError: metric is 'f1'; choose one of accuracy, balanced-accuracy
     """
     if metric not in METRICS:
-        raise InputError(f"metric is {metric!r}; choose one of {', '.join(METRICS)}")
+        raise InputError(f"is {metric!r}; choose one of {', '.join(METRICS)}", field="metric")
 
 
 class Evidence:

@@ -67,7 +67,7 @@ def check_seed(seed: object) -> None:
     sharpen.errors.InputError: seed is -1; give a whole number from 0 to 4294967295
     """
     if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
-        raise InputError(f"seed is {seed!r}; give a whole number from 0 to {2**32 - 1}")
+        raise InputError(f"is {seed!r}; give a whole number from 0 to {2**32 - 1}", field="seed")
 
 
 def check_budget(budget: float) -> None:
@@ -78,7 +78,7 @@ def check_budget(budget: float) -> None:
     sharpen.errors.InputError: budget is 0; give a number of minutes above 0
     """
     if not (math.isfinite(budget) and budget > 0):
-        raise InputError(f"budget is {budget:g}; give a number of minutes above 0")
+        raise InputError(f"is {budget:g}; give a number of minutes above 0", field="budget")
 
 
 def search(

@@ -26,8 +26,9 @@ def pyg_parts(data: torch_geometric.data.Data) -> tuple[Any, Any, Any, Any]:
 
     if not isinstance(data, Data):
         raise InputError(
-            f"data is a {type(data).__name__}, not a torch_geometric.data.Data; "
-            f"give one Data (a HeteroData has to_homogeneous(), a dataset has [0])"
+            f"is a {type(data).__name__}, not a torch_geometric.data.Data; "
+            f"give one Data (a HeteroData has to_homogeneous(), a dataset has [0])",
+            field="data",
         )
     if data.x is None:
         raise InputError(
@@ -116,15 +117,16 @@ def scipy_edges(adjacency: Sparse, x: Array | Sparse) -> tuple[np.ndarray, np.nd
     """The entries of a square matrix that are not zero, as edges and their weights."""
     if not scipy.sparse.issparse(adjacency):
         raise InputError(
-            f"adjacency is a {type(adjacency).__name__}, not a SciPy sparse matrix; "
-            f"wrap it in scipy.sparse.csr_array(adjacency)"
+            f"is a {type(adjacency).__name__}, not a SciPy sparse matrix; wrap it in scipy.sparse.csr_array(adjacency)",
+            field="adjacency",
         )
     csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
     num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
     if csr.shape != (num_nodes, num_nodes):
         raise InputError(
-            f"adjacency has shape {csr.shape}, but x has {num_nodes} rows; "
-            f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
+            f"has shape {csr.shape}, but x has {num_nodes} rows; "
+            f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node",
+            field="adjacency",
         )
     csr.sum_duplicates()
     csr.eliminate_zeros()
@@ -141,8 +143,9 @@ def to_csr(x: Tensor) -> scipy.sparse.csr_array:
 def _node_features(graph: networkx.Graph, attribute: str | None) -> np.ndarray | Sparse:
     if attribute is None:
         raise InputError(
-            "features is None and so is x; name the node attribute that holds the features, or give x "
-            "(for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
+            "is None and so is x; name the node attribute that holds the features, or give x "
+            "(for nodes without features: x=scipy.sparse.eye_array(len(graph)))",
+            field="features",
         )
     rows: list[Any] = []
     for node, attributes in graph.nodes(data=True):

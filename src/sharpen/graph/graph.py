@@ -163,8 +163,9 @@ class Graph:
         limit = torch.iinfo(torch.int32).max
         if 2 * self.num_edges + self.num_nodes > limit:
             raise InputError(
-                f"edge_index holds {self.num_edges} edges, but a pattern of at most {limit} messages can be indexed; "
-                f"give a subgraph"
+                f"holds {self.num_edges} edges, but a pattern of at most {limit} messages can be indexed; "
+                f"give a subgraph",
+                field="edge_index",
             )
         if self.edge_weight is None:
             edges = self.edge_matrix(np.int8)

@@ -104,7 +104,9 @@ def propagation_matrix(graph: Graph, name: str) -> Any:
     if name == "out":
         return sp.csr_array(_scaled(_directed(graph)).T)
     near = did_you_mean(name, _MATRICES)
-    raise InputError(f"matrix is {name!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(_MATRICES)}")
+    raise InputError(
+        f"is {name!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(_MATRICES)}", field="matrix"
+    )
 
 
 def is_symmetric(name: str) -> bool:

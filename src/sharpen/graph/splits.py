@@ -52,10 +52,10 @@ class Split:
 
     def __init__(self, name: str, train: Array, val: Array, test: Array) -> None:
         if not isinstance(name, str) or not name:
-            raise InputError(f"name is {name!r}; give the split a name, such as 'given-0'")
+            raise InputError(f"is {name!r}; give the split a name, such as 'given-0'", field="name")
         sets = {field: _node_set(nodes, field) for field, nodes in (("train", train), ("val", val), ("test", test))}
         if not sets["train"].numel():
-            raise InputError("train is empty; give at least one training node")
+            raise InputError("is empty; give at least one training node", field="train")
         for first, second in (("train", "val"), ("train", "test"), ("val", "test")):
             both = np.intersect1d(sets[first].numpy(), sets[second].numpy(), assume_unique=True)
             if both.size:
@@ -121,7 +121,7 @@ def class_balanced(y: Array, per_class: int = 20, val: int = 500, test: int = 10
     labels = _known_labels(y)
     for argument, size, least in (("per_class", per_class, 1), ("val", val, 0), ("test", test, 0)):
         if not isinstance(size, int | np.integer) or size < least:
-            raise InputError(f"{argument} is {size}; give a whole number of nodes, {least} or more")
+            raise InputError(f"is {size}; give a whole number of nodes, {least} or more", field=argument)
     generator = _generator(seed)
     train, rest = [], []
     for c in _classes(labels):
@@ -223,8 +223,9 @@ def from_masks(train: Array, val: Array, test: Array, name: str = "given-0") -> 
         mask = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
         if mask.dtype != bool or mask.ndim != 1:
             raise InputError(
-                f"{field} is not a mask but {mask.dtype} of shape {mask.shape}; give one True or False "
-                f"per node, or give node indices to Split"
+                f"is not a mask but {mask.dtype} of shape {mask.shape}; give one True or False "
+                f"per node, or give node indices to Split",
+                field=field,
             )
         sets.append(mask.nonzero()[0])
         lengths.append(mask.size)
@@ -274,17 +275,18 @@ def _node_set(values: Array, field: str) -> Tensor:
     is_mask = values.dtype == torch.bool if isinstance(values, Tensor) else np.asarray(values).dtype == bool
     if is_mask:
         raise InputError(
-            f"{field} is a mask; give node indices, or make the split with sharpen.splits.from_masks(train, val, test)"
+            "is a mask; give node indices, or make the split with sharpen.splits.from_masks(train, val, test)",
+            field=field,
         )
     if nodes.dim() != 1:
-        raise InputError(f"{field} has shape {tuple(nodes.shape)}; give one list of node indices")
+        raise InputError(f"has shape {tuple(nodes.shape)}; give one list of node indices", field=field)
     nodes = nodes.sort().values
     if nodes.numel() and nodes[0] < 0:
-        raise InputError(f"{field} holds node {int(nodes[0])}; give indices from 0")
+        raise InputError(f"holds node {int(nodes[0])}; give indices from 0", field=field)
     again = nodes[1:][nodes[1:] == nodes[:-1]]
     if again.numel():
         raise InputError(
-            f"{field} holds node {int(again[0])} more than once; give every node once (a mask must be bool)"
+            f"holds node {int(again[0])} more than once; give every node once (a mask must be bool)", field=field
         )
     return nodes
 
@@ -292,9 +294,9 @@ def _node_set(values: Array, field: str) -> Tensor:
 def _known_labels(y: Array) -> Tensor:
     labels = integer_tensor(y, "y")
     if labels.dim() != 1:
-        raise InputError(f"y has shape {tuple(labels.shape)}; give one class per node")
+        raise InputError(f"has shape {tuple(labels.shape)}; give one class per node", field="y")
     if not (labels >= 0).any():
-        raise InputError("y holds no node of known class; give classes from 0 (-1 is unknown)")
+        raise InputError("holds no node of known class; give classes from 0 (-1 is unknown)", field="y")
     return labels
 
 
@@ -305,7 +307,7 @@ def _classes(labels: Tensor) -> list[int]:
 def _generator(seed: int) -> torch.Generator:
     # The generator reads 32 bits of the seed: beyond them two names would mean one draw.
     if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-        raise InputError(f"seed is {seed}; give an integer from 0 to {2**32 - 1}")
+        raise InputError(f"is {seed}; give an integer from 0 to {2**32 - 1}", field="seed")
     return torch.Generator().manual_seed(int(seed))
 
 
@@ -317,7 +319,7 @@ def _percentages(train: float, val: float) -> tuple[float, float, float]:
     """The three shares in percent, free of the noise that multiplying by 100 brings."""
     if not (0 < train <= 1 and 0 <= val <= 1 and train + val <= 1 + 1e-9):
         raise InputError(
-            f"train is {train} and val is {val}; give shares of 1 with train + val <= 1, such as 0.6 and 0.2"
+            f"is {train} and val is {val}; give shares of 1 with train + val <= 1, such as 0.6 and 0.2", field="train"
         )
     first, second = round(100 * train, 8), round(100 * val, 8)
     return first, second, abs(round(100 - first - second, 8))

@@ -20,7 +20,7 @@ from sharpen.kernels.activation import Dropout, Norm, activate
 from sharpen.kernels.attention import attend
 from sharpen.kernels.sparse import Csr, spmm
 
-SCORE_COLUMNS = 16
+_SCORE_COLUMNS = 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Blocks:
     @property
     def sizes(self) -> list[int]:
         """The widths of the blocks that are there, in order."""
-        present = (self.width * self.neighbors, self.width * self.own, SCORE_COLUMNS * self.scores)
+        present = (self.width * self.neighbors, self.width * self.own, _SCORE_COLUMNS * self.scores)
         return [size for size in present if size]
 
     @property

@@ -17,7 +17,7 @@ import yaml
 
 from sharpen.datasets import Dataset, Splits, load_dataset
 from sharpen.datasets.download import cache_folder, data_folders
-from sharpen.errors import InputError
+from sharpen.errors import InputError, called
 from sharpen.graph.split_files import load_split, save_split
 from sharpen.graph.splits import Split
 from sharpen.large.disk import is_free
@@ -86,7 +86,7 @@ def _open_stored(name: str, folder: Path) -> Dataset:
     if not _split_file(folder).is_file():
         raise InputError(
             f"{folder} is no stored graph with a split, {_split_file(folder).name}; make a synthetic one with python "
-            f"benchmarks/synthetic.py {name} {folder}, or leave --stored out"
+            f"benchmarks/synthetic.py {name} {folder}, or leave {called('stored')} out"
         )
     graph = open_graph(folder)
     return Dataset(name, graph, splits=Splits([load_split(_split_file(folder))], y=graph.y))

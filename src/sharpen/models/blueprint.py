@@ -15,7 +15,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class Blueprint:
         name: The model's name.
         num_features, num_classes: Of the graph.
         settings: The architecture: a trial's fields of it that are given, and its ``model_args``.
+        sizes: The numbers of nodes and of undirected edges, for a model of ours that has parameters for each of them.
 
     >>> Blueprint("appnp", 3, 2, {"hidden": 8}).build(seed=0).mlp.maps[0].weight.shape
     torch.Size([8, 3])
@@ -58,6 +59,7 @@ class Blueprint:
     num_features: int
     num_classes: int
     settings: Mapping[str, Any]
+    sizes: Mapping[str, int] = field(default_factory=lambda: {"num_nodes": 1, "num_edges": 1})
 
     @cached_property
     def thing(self) -> Any:
@@ -115,7 +117,8 @@ class Blueprint:
                     )
                 return _initialized(copy.deepcopy(self.thing))
             if self.name in REGISTRY:
-                return self._made(self.thing, self.num_features, self.num_classes, **settings)
+                sizes = {name: size for name, size in self.sizes.items() if name in self._parameters}
+                return self._made(self.thing, self.num_features, self.num_classes, **sizes, **settings)
             module = self._made(self.thing, *self._positional, **self._by_name(settings))
         if not isinstance(module, nn.Module):
             raise InputError(
@@ -141,6 +144,11 @@ class Blueprint:
             return inspect.signature(self.thing).parameters
         except (TypeError, ValueError):
             return {}
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has parameters for the nodes or edges of one graph: names that begin with ``nodes`` or ``edges``."""
+        return self.name in REGISTRY and bool(self.sizes.keys() & self._parameters.keys())
 
     def takes(self, setting: str) -> bool:
         """Whether somebody's own class or function has a parameter for a setting."""

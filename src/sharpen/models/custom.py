@@ -87,17 +87,19 @@ def load_custom(name: str) -> Custom:
     place, _, attribute = name.rpartition(":")
     if place.startswith("@"):
         raise InputError(
-            f"model is {name!r}, which was given from Python, but not in this process; give the class or function itself"
+            f"is {name!r}, which was given from Python, but not in this process; give the class or function itself",
+            field="model",
         )
     module, source = _from_file(name, place) if place.endswith(".py") else _from_package(name, place)
     thing = getattr(module, attribute, None)
     if thing is None:
         there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         near = did_you_mean(attribute, there) or _own(module)
-        raise InputError(f"model is {name!r}, but {place} has no {attribute}; {near}".rstrip("; "))
+        raise InputError(f"is {name!r}, but {place} has no {attribute}; {near}".rstrip("; "), field="model")
     if not callable(thing):
         raise InputError(
-            f"model is {name!r}, but {attribute} is a {type(thing).__name__}; name a torch.nn.Module, or a function that makes one"
+            f"is {name!r}, but {attribute} is a {type(thing).__name__}; name a torch.nn.Module, or a function that makes one",
+            field="model",
         )
     custom = Custom(name, thing, hashlib.sha256(source).hexdigest()[:16])
     _KNOWN[name] = custom
@@ -113,7 +115,9 @@ def _own(module: Any) -> str:
 def _from_file(name: str, place: str) -> tuple[Any, bytes]:
     path = Path(place)
     if not path.is_file():
-        raise InputError(f"model is {name!r}, but there is no file {place} in {Path.cwd()}; name it by its path")
+        raise InputError(
+            f"is {name!r}, but there is no file {place} in {Path.cwd()}; name it by its path", field="model"
+        )
     source = path.read_bytes()
     try:
         ast.parse(source, place)
@@ -142,7 +146,8 @@ def _from_package(name: str, place: str) -> tuple[Any, bytes]:
         spec = None
     if spec is None:
         raise InputError(
-            f"model is {name!r}, but Python finds no package {place}; install it, or name a file, as my_net.py:MyNet"
+            f"is {name!r}, but Python finds no package {place}; install it, or name a file, as my_net.py:MyNet",
+            field="model",
         )
     module = _run(lambda: importlib.import_module(place), place, spec.origin or "")
     source = Path(spec.origin).read_bytes() if spec.origin and Path(spec.origin).is_file() else place.encode()

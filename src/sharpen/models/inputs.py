@@ -164,6 +164,11 @@ class Inputs:
         return index, weight
 
     @property
+    def num_edges(self) -> int:
+        """The number of undirected edges, self-loops not counted."""
+        return self.edge_index.shape[1] // 2
+
+    @property
     def edge_index(self) -> Tensor:
         """The edges as PyG has them, [2, E]: both directions of each, no self-loops."""
         return self._edges[0]

@@ -98,6 +98,38 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
     # The methods of the field: their published settings are data, in zoo/settings.
     Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
           cost=1.5),
+    Model("h2gcn", "H2GCN", "zoo.h2gcn:H2GCN", "neighbours one and two steps away, kept apart", "Zhu et al., NeurIPS 2020", _WIDE,
+          cost=2.5),
+    Model("gcnii", "GCNII", "zoo.gcnii:GCNII", "a deep GCN with its first layer in sight", "Chen et al., ICML 2020", cost=5.0),
+    Model("linkx", "LINKX", "zoo.linkx:LINKX", "adjacency and features, each embedded by itself", "Lim et al., NeurIPS 2021",
+          cost=1.2),
+    Model("sgformer", "SGFormer", "zoo.sgformer:SGFormer", "linear attention of all nodes beside a GCN", "Wu et al., NeurIPS 2023",
+          cost=2.5),
+    Model("normprop", "NormProp", "zoo.normprop:NormProp", "unit vectors propagated, cosines to classes", "Zhang et al., AAAI 2025",
+          _WIDE),
+    Model("cpgnn", "CPGNN", "zoo.cpgnn:CPGNN", "beliefs propagated by a learned compatibility", "Zhu et al., AAAI 2021"),
+    Model("glognn", "GloGNN", "zoo.glognn:GloGNN", "all nodes gather from all, in closed form", "Li et al., ICML 2022", _WIDE,
+          cost=2.0),
+    Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
+          cost=3.0),
+    Model("polynormer", "Polynormer", "zoo.polynormer:Polynormer", "polynomials of neighbours, then of all nodes, by attention",
+          "Deng et al., ICLR 2024", cost=12.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
+    Model("nagphormer", "NAGphormer", "zoo.nagphormer:NAGphormer", "a transformer over what a node gathers from each distance",
+          "Chen et al., ICLR 2023", cost=8.0, color="olive", marker=">", dash="dashdot", maps=6),
+    Model("graphgps", "GraphGPS", "zoo.graphgps:GraphGPS", "message passing beside attention of all nodes to all",
+          "Rampášek et al., NeurIPS 2022", cost=15.0, color="vermilion", marker="*", dash="solid", maps=9),
+    Model("exphormer", "Exphormer", "zoo.exphormer:Exphormer", "message passing beside attention along a random expander",
+          "Shirzad et al., ICML 2023", cost=8.0, color="pink", marker="*", dash="dotted", gathers=2.0, maps=8),
+    Model("ogformer", "OGFormer", "zoo.ogformer:OGFormer", "squared correlations as attention, corrected by the graph",
+          "Zhang et al., Scientific Reports", ("hidden",), cost=6.0, color="amber", marker="<", dash="solid", maps=2),
+    Model("goat", "GOAT", "zoo.goat:GOAT", "attention to neighbours and to a codebook of all nodes",
+          "Kong et al., ICML 2023", cost=8.0, color="sky", marker="v", dash="dashed", gathers=2.0, maps=9),
+    Model("nodeformer", "NodeFormer", "zoo.nodeformer:NodeFormer", "linear attention of all nodes to all, with Gumbel noise",
+          "Wu et al., NeurIPS 2022", cost=10.0, color="blue", marker="D", dash="dashdot", maps=4),
+    Model("m3dphormer", "M3Dphormer", "zoo.m3dphormer:M3Dphormer", "attention to neighbours, cluster and classes, mixed by gates",
+          "Xing et al., NeurIPS 2025", cost=10.0, color="green", marker="s", dash="dashdot", gathers=2.0, maps=9),
+    Model("bunn", "BuNN", "zoo.bunn:BuNN", "diffusion between orthogonal frames of the nodes",
+          "Bamberger et al., ICLR 2025", cost=15.0, color="ink", marker="P", dash="dashed", gathers=20.0, maps=4),
 )}
 # fmt: on
 
@@ -133,8 +165,8 @@ def model_info(name: str) -> Model:
     return Model(name, title, "", "a model of your own", "", (), 2.0, *look, "dashed")
 
 
-def check_model(name: str, where: str = "", auto: bool = False) -> str:
-    """The name, if it can be one; ``where`` stands before the message, and ``auto`` is among the choices if it is one.
+def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
+    """The name, if it can be one; ``where`` is its place in a file, and ``auto`` is among the choices if it is one.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
@@ -146,4 +178,4 @@ def check_model(name: str, where: str = "", auto: bool = False) -> str:
     near = did_you_mean(name, MODELS)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
     choice = f"{'Choose' if near else 'choose'} {one_of}"
-    raise InputError(f"{where}model is {name!r}; {near}{choice}")
+    raise InputError(f"is {name!r}; {near}{choice}", field="model", place=where)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from sharpen.analysis.dynamics import Traces
 from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
+from sharpen.errors import called
 from sharpen.report.blocks import Report
 from sharpen.report.rates import EPOCHS, QUALITY, rates_report
 from sharpen.report.shares import run_seconds
@@ -98,8 +99,8 @@ class Reader:
         epochs = sorted({int(value) for value in self.frame["epochs"]})
         range_ = f"{epochs[0]} to {epochs[-1]}" if len(epochs) > 1 else f"{epochs[0]}"
         return (
-            f"None of the {len(self.frame):,} records belongs to these studies under what was asked; look at --protocol and "
-            f"--max-epochs (there are runs of {range_} epochs)."
+            f"None of the {len(self.frame):,} records belongs to these studies under what was asked; look at "
+            f"{called('protocol')} and {called('max_epochs')} (there are runs of {range_} epochs)."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -138,6 +138,10 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     ]
     if summary["abstain"] is not None:
         lines.append(_abstention(summary))
+    if summary.get("reasons"):
+        lines.append(summary["reasons"]["text"])
+    if summary.get("suggestions") is not None:
+        lines.append(_suggested(summary["suggestions"]))
     return lines + [f"Note: {note}." for note in summary["notes"]]
 
 
@@ -191,6 +195,17 @@ def _abstention(summary: Mapping[str, Any]) -> str:
             f"{point['nodes']}, 95 % CI {_percent(low)} to {_percent(high)})"
         )
     return line + "."
+
+
+def _suggested(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "Worth labeling next: no node, since every one has a label."
+    ids = ", ".join(str(row["id"]) for row in rows[:_MOST_COUNTED])
+    more = f" and {len(rows) - _MOST_COUNTED} more" if len(rows) > _MOST_COUNTED else ""
+    return (
+        f"Worth labeling next: {ids}{more}; with {'its label' if len(rows) == 1 else 'their labels'} "
+        f"{100 * rows[-1]['left']:.0f} % of what is uncertain would be left."
+    )
 
 
 def _percent(fraction: float) -> str:

@@ -13,10 +13,10 @@ from sharpen.errors import InputError
 from sharpen.files.ids import id_keys
 from sharpen.files.table import Table, as_text, canonical, from_objects
 
-Record = Mapping[str, Any]
+_Record = Mapping[str, Any]
 
 
-def merged_nodes(base: Table | None, records: Sequence[Record], id_column: str) -> tuple[Table, list[int]]:
+def merged_nodes(base: Table | None, records: Sequence[_Record], id_column: str) -> tuple[Table, list[int]]:
     """The nodes of a table, changed and new ones among them, and the rows of these in the order of the records.
 
     A record with the id of a node changes the columns that it names; one with another id adds a node at the end.
@@ -59,7 +59,7 @@ def merged_nodes(base: Table | None, records: Sequence[Record], id_column: str) 
     return Table(base.name, both, _place, delimiter=base.delimiter), rows
 
 
-def merged_edges(base: Table | None, records: Sequence[Record], ends: tuple[str, str]) -> Table:
+def merged_edges(base: Table | None, records: Sequence[_Record], ends: tuple[str, str]) -> Table:
     """The edges of a table, and those of a request.
 
     Args:
@@ -93,7 +93,7 @@ def merged_edges(base: Table | None, records: Sequence[Record], ends: tuple[str,
     return Table(base.name, both, _place, delimiter=base.delimiter)
 
 
-def _ids(records: Sequence[Record], column: str) -> list[str]:
+def _ids(records: Sequence[_Record], column: str) -> list[str]:
     """The ids of records, in the form in which they are compared."""
     values = []
     for number, record in enumerate(records, start=1):
@@ -108,7 +108,7 @@ def _ids(records: Sequence[Record], column: str) -> list[str]:
     return keys
 
 
-def _columns(records: Sequence[Record], names: Sequence[str], like: pa.Schema | None) -> pa.Table:
+def _columns(records: Sequence[_Record], names: Sequence[str], like: pa.Schema | None) -> pa.Table:
     """Records as columns, of the types of a table where there is one."""
     every = list(names) or list(dict.fromkeys(name for record in records for name in record))
     columns = {}

@@ -25,8 +25,8 @@ from sharpen.serving.merge import merged_edges, merged_nodes
 MOST_BYTES, MOST_NODES, MOST_EDGES = 16 * 2**20, 20_000, 200_000
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
-Cell = str | bool | int | float | list[float] | None
-Row = dict[str, Cell]
+_Cell = str | bool | int | float | list[float] | None
+_Row = dict[str, _Cell]
 
 
 class Asked(BaseModel):
@@ -38,8 +38,8 @@ class Asked(BaseModel):
             "examples": [{"nodes": [{"id": "new", "age": 31}], "edges": [{"source": "new", "target": "a"}]}]
         },
     )
-    nodes: Annotated[list[Row], Field(min_length=1, description="A row for each node: its id, and other columns.")]
-    edges: Annotated[list[Row], Field(description="Edges beside those that are served: source and target.")] = []
+    nodes: Annotated[list[_Row], Field(min_length=1, description="A row for each node: its id, and other columns.")]
+    edges: Annotated[list[_Row], Field(description="Edges beside those that are served: source and target.")] = []
     every_class: Annotated[bool, Field(description="Whether to give the probability of each class.")] = False
     abstain: Annotated[float | None, Field(ge=0, le=1, description="Leave the label null below this probability.")] = (
         None

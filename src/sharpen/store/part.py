@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.store.claims import make_visible
 from sharpen.store.record_files import Content, Problem, read_file, schema_of
 
@@ -189,7 +189,7 @@ class Part:
             return set()
         except OSError as error:
             raise InputError(
-                f"cannot read the store {self.folder.parent} ({error.strerror}); name another with --store"
+                f"cannot read the store {self.folder.parent} ({error.strerror}); name another with {as_given('store')}"
             ) from error
 
     def _look(self, name: str) -> None:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.store.claims import Claim, claim, claims, locked
 from sharpen.store.order import in_order
 from sharpen.store.part import Part
@@ -73,7 +73,7 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
-            raise StoreError(f"the store {folder} is a file; name a folder with --store")
+            raise StoreError(f"the store {folder} is a file; name a folder with {as_given('store')}")
         self._records = Part(self.folder / "records", self._see_records, self._see_again)
         self._traces = Part(self.folder / "traces", self._see_traces, self._see_again)
         self._clear()
@@ -122,7 +122,7 @@ class Store:
                 else "fix that, or name another"
             )
             raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); {way} with --store"
+                f"cannot write to the store {self.folder} ({error.strerror}); {way} with {as_given('store')}"
             ) from error
 
     def ids(self) -> Set[str]:
@@ -240,7 +240,7 @@ class Store:
             return claim(self.folder / "claims", key_of(trial.id for trial in trials), [trial.id for trial in trials])
         except OSError as error:
             raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); fix that, or name another with --store"
+                f"cannot write to the store {self.folder} ({error.strerror}); fix that, or name another with {as_given('store')}"
             ) from error
 
     def claims(self) -> list[Claim]:

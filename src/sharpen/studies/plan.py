@@ -74,7 +74,7 @@ def plan(
     for model in models or ():
         check_model(model)
     if max_epochs is not None and max_epochs < 1:
-        raise InputError(f"max_epochs is {max_epochs}; give a whole number of at least 1")
+        raise InputError(f"is {max_epochs}; give a whole number of at least 1", field="max_epochs")
     if study.reads is not None:
         return []
     cells = [

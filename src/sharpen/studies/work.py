@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sharpen.datasets import find_dataset
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given, called
 from sharpen.store import Store
 from sharpen.studies.cost import CAUTION, Costs
 from sharpen.studies.plan import Cell, CellPlan, plan
@@ -152,7 +152,7 @@ def why_no_data(dataset: str, data: Path | None = None) -> str | None:
             return None
     except InputError as error:  # the data folder itself is not there
         return str(error)
-    return "its files are not on this machine; name their folder with --data, or give --download"
+    return f"its files are not on this machine; name their folder with {as_given('data')}, or give {called('download')}"
 
 
 def _worth_sharing(population: list[Trial], costs: Costs) -> bool:

@@ -70,7 +70,7 @@ class Source:
 
     >>> source = Source("title: Mine\\nmodels: [gcn]\\n", "mine.yaml")
     >>> source.content, source.place(("models", 0))
-    ({'title': 'Mine', 'models': ['gcn']}, 'mine.yaml, line 2: ')
+    ({'title': 'Mine', 'models': ['gcn']}, 'mine.yaml, line 2')
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -130,14 +130,14 @@ class Source:
             raise self.fail(path, f"{shown(node.value)} holds half a character; write the whole one")
 
     def place(self, path: Where = ()) -> str:
-        """The file and line of a value, as the beginning of a message."""
+        """The file and line of a value."""
         while path and path not in self._lines:
             path = path[:-1]
-        return f"{self.name}, line {self._lines[path]}: " if path else f"{self.name}: "
+        return f"{self.name}, line {self._lines[path]}" if path else self.name
 
     def fail(self, path: Where, problem: str) -> InputError:
         """An error that says where."""
-        return InputError(self.place(path) + problem)
+        return InputError(problem, place=self.place(path))
 
     def keys(self, path: Where, found: dict[str, Any], allowed: tuple[str, ...], what: str = "key") -> None:
         """Complain about a key that is not among those allowed."""

@@ -23,15 +23,17 @@ def resolve_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"device is {name!r}; choose auto, cpu or cuda") from None
+        raise InputError(f"is {name!r}; choose auto, cpu or cuda", field="device") from None
     if device.type not in ("cpu", "cuda"):
-        raise InputError(f"device is {name!r}; choose auto, cpu or cuda")
+        raise InputError(f"is {name!r}; choose auto, cpu or cuda", field="device")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(
-            "device is 'cuda', but torch finds no usable GPU; use --device cpu, or install a CUDA build of torch"
+            "is 'cuda', but torch finds no usable GPU; choose cpu, or install a CUDA build of torch", field="device"
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(f"device is {name!r}, but there are {torch.cuda.device_count()} GPUs, counted from cuda:0")
+        raise InputError(
+            f"is {name!r}, but there are {torch.cuda.device_count()} GPUs, counted from cuda:0", field="device"
+        )
     return device
 
 
@@ -46,7 +48,7 @@ def check_precision(precision: str, kind: str) -> None:
     >>> check_precision("tf32", "cuda")
     """
     if precision not in PRECISIONS:
-        raise InputError(f"precision is {precision!r}; choose one of {', '.join(PRECISIONS)}")
+        raise InputError(f"is {precision!r}; choose one of {', '.join(PRECISIONS)}", field="precision")
     if precision == "tf32" and kind != "cuda":
         raise InputError("precision 'tf32' exists on GPUs only; use float32 on the CPU")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 
 from sharpen.datasets import Dataset
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.models.blueprint import Blueprint
 from sharpen.training.capture import Runner
 from sharpen.training.device import describe_device, free_memory
@@ -42,10 +42,14 @@ def train_full(
         return finished(_train_population(way, blueprint, dataset, batch, bar, terms))
 
     def too_large(_: int) -> str:
-        in_pieces = "take the graph in pieces with --batching clusters, " if blueprint.network is not None else ""
+        in_pieces = (
+            f"take the graph in pieces with {as_given('batching', 'clusters')}, "
+            if blueprint.network is not None
+            else ""
+        )
         return (
             f"one run of {blueprint.title} does not fit in memory on {describe_device(way.inputs.device)}; {in_pieces}"
-            "use a smaller width, or --device cpu"
+            f"use a smaller width, or {as_given('device', 'cpu')}"
         )
 
     return halving(trials, population_size(way, dataset, trials), some, too_large)

@@ -7,7 +7,7 @@ import math
 import torch
 
 from sharpen.batching import KINDS, Batching
-from sharpen.errors import InputError
+from sharpen.errors import InputError, as_given
 from sharpen.graph import Graph
 from sharpen.machine import memory_at_hand
 from sharpen.models.network import Network
@@ -106,7 +106,7 @@ def choose_batching(
         name = _default("clusters", graph, per_step, least=math.ceil(2 * need / max(1, _SHARE * left))).name
         return name, (
             f"the full batch would need about {need / 1e9:.1f} GB, but {left / 1e9:.1f} GB are free on {where}; "
-            f"training in batches, {name} (--batching full overrides)"
+            f"training in batches, {name} ({as_given('batching', 'full')} overrides)"
         )
     check_batching(wanted)
     name = (_default(wanted, graph, per_step) if wanted in KINDS else Batching.parse(wanted)).name
@@ -138,7 +138,8 @@ def check_batching(wanted: str) -> None:
         Batching.parse(wanted)
     except InputError:
         raise InputError(
-            f"batching is {wanted!r}; choose auto, full, clusters or neighbors, or say how, as clusters-64-4 or neighbors-10-512"
+            f"is {wanted!r}; choose auto, full, clusters or neighbors, or say how, as clusters-64-4 or neighbors-10-512",
+            field="batching",
         ) from None
 
 

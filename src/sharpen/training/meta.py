@@ -51,9 +51,9 @@ from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 WARM_UP = 20
-HELD_OUT = 10  # one in so many
-LR = 0.001
-WIDTHS = (7, 32, 32, 1)
+_HELD_OUT = 10  # one in so many
+_LR = 0.001
+_WIDTHS = (7, 32, 32, 1)
 # Layers are numbered from 0 where random bits are drawn for them. These numbers are no layer's.
 _META_SET, _STEPPED = -1, 512
 
@@ -73,13 +73,13 @@ class LambdaNetwork:
 
     def __init__(self, lam_max: Tensor, seeds: Sequence[int]) -> None:
         initials: dict[str, Initial] = {}
-        for number, (before, after) in enumerate(pairwise(WIDTHS)):
+        for number, (before, after) in enumerate(pairwise(_WIDTHS)):
             initials[f"meta.{number}.weight"] = fan_in(before, before, after)
             initials[f"meta.{number}.bias"] = fan_in(before, after)
         self.lam_max = lam_max
         self.parameters = draw(initials, seeds, lam_max.device, lam_max.dtype)
         self.adam = Adam(
-            list(self.parameters.values()), torch.full_like(lam_max, LR), weight_decay=torch.zeros_like(lam_max)
+            list(self.parameters.values()), torch.full_like(lam_max, _LR), weight_decay=torch.zeros_like(lam_max)
         )
         for parameter in self.parameters.values():
             parameter.requires_grad_()
@@ -87,7 +87,7 @@ class LambdaNetwork:
     def __call__(self, known: Tensor) -> Tensor:
         """λ of every member [R], from its row of [R, 7]."""
         x = known[:, None]
-        for number in range(len(WIDTHS) - 1):
+        for number in range(len(_WIDTHS) - 1):
             if number:
                 x = x.relu()
             bias, weight = self.parameters[f"meta.{number}.bias"], self.parameters[f"meta.{number}.weight"]
@@ -126,7 +126,7 @@ class MetaPopulation(Population):
         inputs = way.inputs
         lam_max = torch.tensor([trial.lam_max for trial in trials], dtype=inputs.dtype, device=inputs.device)
         self.learner = LambdaNetwork(lam_max, [trial.seed for trial in trials])
-        counts = [[max(1, len(split.train) // HELD_OUT)] for split in splits]
+        counts = [[max(1, len(split.train) // _HELD_OUT)] for split in splits]
         self.held_out = torch.tensor(counts, device=inputs.device)  # how many nodes, [R, 1]
         self.sharpened = self.unlabeled > 0
         self.val, self.test = self._shares(self.masks["val"]), self._shares(self.masks["test"])

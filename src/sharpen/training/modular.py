@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +46,7 @@ class Modular(Way):
 
     def __init__(self, blueprint: Blueprint, inputs: Inputs, name: str, why: str = "") -> None:
         super().__init__(inputs, blueprint.num_classes, name, why)
+        blueprint = replace(blueprint, sizes={"num_nodes": inputs.num_nodes, "num_edges": inputs.num_edges})
         self.blueprint, self.draws = blueprint, True
         self._y = inputs.labels()
         self._known = self._y >= 0

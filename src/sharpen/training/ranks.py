@@ -15,7 +15,7 @@ from torch import Tensor
 from sharpen.errors import InputError
 from sharpen.machine import number_in_environment
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 # METIS, or the reading of a graph, may take one process long while the others wait.
 _PATIENCE = timedelta(hours=6)
 
@@ -39,7 +39,7 @@ class Ranks:
         """Whether this is the one process that writes files and prints."""
         return self.rank == 0
 
-    def mine(self, work: Sequence[T]) -> list[T]:
+    def mine(self, work: Sequence[_T]) -> list[_T]:
         """This process's share of a list."""
         return list(work[self.rank :: self.world])
 
@@ -67,7 +67,7 @@ class Ranks:
             for tensor in tensors.values():
                 dist.broadcast(tensor, src=0)
 
-    def decided(self, decide: Callable[[], T]) -> T:
+    def decided(self, decide: Callable[[], _T]) -> _T:
         """What the first process decides; the others do not ask themselves, since they might see it otherwise.
 
         >>> Ranks().decided(lambda: 3)
@@ -84,7 +84,7 @@ class Ranks:
         dist.broadcast_object_list(said, src=0)
         if isinstance(said[0], InputError):
             raise said[0]
-        answer: T = said[0]
+        answer: _T = said[0]
         return answer
 
 

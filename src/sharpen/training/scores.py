@@ -23,11 +23,11 @@ from sharpen.trial import Trial
 # The largest intermediate result of all members that predict together.
 _CHUNK_BYTES = 64 * 2**20
 
-Kept = Sequence[Mapping[str, np.ndarray]]
+_Kept = Sequence[Mapping[str, np.ndarray]]
 
 
 @torch.no_grad()
-def class_scores(blueprint: Blueprint, inputs: Inputs, weights: Kept) -> Iterator[np.ndarray]:
+def class_scores(blueprint: Blueprint, inputs: Inputs, weights: _Kept) -> Iterator[np.ndarray]:
     """Class scores [N, C] of every set of weights of one model, in the same order."""
     way = Modular(blueprint, inputs, "loop") if blueprint.network is None else Fused(blueprint.network, inputs)
     size = max(1, _CHUNK_BYTES // way.activation_bytes)
@@ -48,7 +48,7 @@ def class_scores(blueprint: Blueprint, inputs: Inputs, weights: Kept) -> Iterato
         yield from way.logits(parameters, statistics, way.leaves(parameters), False, moment).cpu().numpy()
 
 
-def _overwrite(value: Tensor, chunk: Kept, name: str, blueprint: Blueprint) -> None:
+def _overwrite(value: Tensor, chunk: _Kept, name: str, blueprint: Blueprint) -> None:
     for row, own in zip(value, chunk, strict=True):
         if row.shape != own[name].shape:
             raise InputError(
@@ -63,7 +63,7 @@ def _does_not_fit(blueprint: Blueprint, reason: str) -> str:
 
 @torch.no_grad()
 def layerwise_scores(
-    network: Network, graph: Graph, device: torch.device, dtype: torch.dtype, weights: Kept
+    network: Network, graph: Graph, device: torch.device, dtype: torch.dtype, weights: _Kept
 ) -> Iterator[np.ndarray]:
     """The same, layer by layer, for a graph that does not fit in memory at once."""
     whole = arrange(graph, 1)

@@ -126,17 +126,20 @@ def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, 
         return Dataset(data.name, data, metric or "accuracy", None if splits is None else Splits(splits, data.y))
     if not isinstance(data, Dataset):
         raise InputError(
-            f"data is a {type(data).__name__}; give a dataset, or a sharpen.Graph with splits: "
-            f"sharpen.Graph.from_pyg of a PyG Data, and sharpen.splits.from_masks of its masks"
+            f"is a {type(data).__name__}; give a dataset, or a sharpen.Graph with splits: "
+            f"sharpen.Graph.from_pyg of a PyG Data, and sharpen.splits.from_masks of its masks",
+            field="data",
         )
     if splits is not None:
-        raise InputError("splits is given, but the dataset has its own; give dataset.graph with your splits instead")
+        raise InputError(
+            "is given, but the dataset has its own; give dataset.graph with your splits instead", field="splits"
+        )
     return data if metric is None else replace(data, metric=metric)
 
 
 def _checked_choice(choose: str) -> str:
     if choose not in ("best", "last"):
-        raise InputError(f"choose is {choose!r}; give 'best', the best epoch by validation, or 'last'")
+        raise InputError(f"is {choose!r}; give 'best', the best epoch by validation, or 'last'", field="choose")
     return choose
 
 
@@ -146,7 +149,8 @@ def _checked_class_weight(weight: Sequence[float] | None, graph: Graph) -> tuple
     numbers = tuple(float(value) for value in weight)
     if len(numbers) != graph.num_classes or not all(math.isfinite(value) and value > 0 for value in numbers):
         raise InputError(
-            f"class_weight is {list(numbers)}; give one finite number above 0 for each of {graph.num_classes} classes"
+            f"is {list(numbers)}; give one finite number above 0 for each of {graph.num_classes} classes",
+            field="class_weight",
         )
     return numbers
 
@@ -214,7 +218,8 @@ def _in_batches(blueprint: Blueprint) -> Network:
     """The network that can see a graph in batches; refuses a model that cannot."""
     if blueprint.network is None:
         raise InputError(
-            f"batching is given, but {blueprint.title} sees the whole graph at once; leave batching out, or choose one of "
-            f"{', '.join(PAPER_MODELS)}"
+            f"is given, but {blueprint.title} sees the whole graph at once; leave batching out, or choose one of "
+            f"{', '.join(PAPER_MODELS)}",
+            field="batching",
         )
     return blueprint.network

@@ -21,7 +21,7 @@ _MIX_2 = tl.constexpr(MIX_2)
 
 
 @triton.jit
-def random_bits(position, key_1, key_2):
+def _random_bits(position, key_1, key_2):
     """The 16 random bits of an element: see :func:`sharpen.kernels.dropout.random_bits`, bit for bit the same."""
     x = (position >> 1).to(tl.int32) * _GOLDEN + key_1
     x ^= (x >> 16) & 0xFFFF
@@ -38,7 +38,7 @@ def relu_dropout(y, r, position, threshold, scale, keys, DROPOUT: tl.constexpr):
     """dropout(relu(y)); ``position`` counts the member's elements."""
     y = tl.maximum(y, 0.0, propagate_nan=tl.PropagateNan.ALL)
     if DROPOUT:
-        bits = random_bits(position, tl.load(keys + 2 * r), tl.load(keys + 2 * r + 1))
+        bits = _random_bits(position, tl.load(keys + 2 * r), tl.load(keys + 2 * r + 1))
         y = tl.where(bits >= tl.load(threshold + r).to(tl.int32), y * tl.load(scale + r), 0.0)
     return y
 
@@ -49,7 +49,7 @@ def _dropout(x, out, threshold, scale, keys, size, BLOCK: tl.constexpr):
     position = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = position < size
     y = tl.load(x + r * size + position, mask=inside, other=0.0)
-    bits = random_bits(position, tl.load(keys + 2 * r), tl.load(keys + 2 * r + 1))
+    bits = _random_bits(position, tl.load(keys + 2 * r), tl.load(keys + 2 * r + 1))
     y = tl.where(bits >= tl.load(threshold + r).to(tl.int32), y * tl.load(scale + r), 0.0)
     tl.store(out + r * size + position, y, mask=inside)
 

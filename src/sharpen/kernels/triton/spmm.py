@@ -58,10 +58,10 @@ def shape_of(block: int, degree: float) -> dict[str, int]:
     return {"EDGES": edges, "ROWS": 1, "num_warps": block // (256 if degree < 12 else 128)}
 
 
-def column_blocks(width: int) -> list[tuple[int, int, int]]:
+def _column_blocks(width: int) -> list[tuple[int, int, int]]:
     """How to cut columns among launches, as (first, how many, block): lanes without a column would cost as much as those with one.
 
-    >>> column_blocks(264), column_blocks(512), column_blocks(100)
+    >>> _column_blocks(264), _column_blocks(512), _column_blocks(100)
     ([(0, 256, 256), (256, 8, 8)], [(0, 512, 512)], [(0, 100, 128)])
     """
     cuts, first = [], 0
@@ -75,14 +75,14 @@ def column_blocks(width: int) -> list[tuple[int, int, int]]:
     return cuts
 
 
-def is_stack(x: Tensor) -> bool:
+def _is_stack(x: Tensor) -> bool:
     """Whether x is a stack [R, N, H] as kernels walk it, or a block of the columns of one."""
     return x.stride(2) == 1 and (x.shape[0] == 1 or x.stride(0) == x.shape[1] * x.stride(1))
 
 
 def row_stride(x: Tensor) -> int:
     """How far apart rows are in a stack [R, N, H] or in a block of its columns."""
-    assert is_stack(x)
+    assert _is_stack(x)
     return x.stride(1)
 
 
@@ -91,9 +91,9 @@ def spmm_triton(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False, value:
 
     With ``value`` [R, E], contiguous, every member has values of its own in the place of the matrix's.
     """
-    x = x if is_stack(x) else x.contiguous()  # a gradient may be anything, one number expanded for example
+    x = x if _is_stack(x) else x.contiguous()  # a gradient may be anything, one number expanded for example
     members, cols, width = x.shape
-    for first, count, block in column_blocks(width):
+    for first, count, block in _column_blocks(width):
         shape = shape_of(block, s.degree)
         _spmm[(triton.cdiv(s.num_rows, shape["ROWS"]), members)](
             s.rowptr, s.col, s.value if value is None else value, x[..., first:], out[..., first:],

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
+from sharpen.models.zoo.parts import hop_stack
 
 
 class FSGNN(nn.Module):
@@ -23,26 +24,30 @@ class FSGNN(nn.Module):
         hidden: The width of each hop.
         dropout: Before the last map.
         hops: K.
-        normalize: Whether rows are divided by their norm.
+        normalize: Whether rows of a hop are divided by their norm.
+        row_normalize: Whether features are divided by their row's sum.
         attention_lr, attention_decay, head_decay: Learning rate and weight decay of a, and the weight decay of W; None: those of
             all weights.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, hidden: int = 64, dropout: float = 0.5, hops: int = 3, normalize: bool = True,
-        attention_lr: float | None = None, attention_decay: float | None = None, head_decay: float | None = None,
+        row_normalize: bool = True, attention_lr: float | None = None, attention_decay: float | None = None,
+        head_decay: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         parts = 2 * hops + 1
         self.maps = nn.ModuleList(nn.Linear(num_features, hidden) for _ in range(parts))
         self.attention = nn.Parameter(torch.ones(parts))
         self.head, self.dropout = nn.Linear(parts * hidden, num_classes), Dropout(dropout)
-        self.hops, self.normalize = hops, normalize
+        self.hops, self.normalize, self.row_normalize = hops, normalize, row_normalize
         self.rates = {"attention": (attention_lr, attention_decay), "head": (None, head_decay)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
         """Class scores of all nodes."""
-        without, with_loops = (graph.stack(self.hops, by) for by in ("one-hop", "symmetric"))
+        without, with_loops = (
+            hop_stack(x, graph, self.hops, by, self.row_normalize) for by in ("one-hop", "symmetric")
+        )
         hops = [map_(f) for map_, f in zip(self.maps, [*without, *with_loops[1:]], strict=True)]
         if self.normalize:
             hops = [F.normalize(h, dim=1) for h in hops]

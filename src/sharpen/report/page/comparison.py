@@ -105,9 +105,10 @@ def _tiles(comparison: Comparison, subject: Variant, result: Mapping[str, Any]) 
     metric, d = metric_title(comparison.metric), subject.difference
     tiles = []
     if d is not None:
-        tiles.append((f"{d.difference:+.2f} points", f"paired gain of λ = {subject.lam:g}"))
+        tiles.append((f"{d.difference:+.2f} points".replace("-", "−"), f"paired gain of λ = {subject.lam:g}"))
         if d.t_interval is not None:
-            tiles.append((f"{d.t_interval[0]:+.2f} to {d.t_interval[1]:+.2f}", "95 % confidence interval"))
+            low, high = d.t_interval
+            tiles.append((f"{low:+.2f} to {high:+.2f}".replace("-", "−"), "95 % confidence interval"))
         tiles.append((f"{d.mean_b:.2f} → {d.mean_a:.2f} %", f"test {metric}, plain → sharpened"))
         tiles.append((f"{d.wins} / {d.ties} / {d.losses}", "pairs won / tied / lost"))
     elif comparison.test is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
@@ -13,10 +14,10 @@ from sharpen.models.registry import model_info
 from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
 from sharpen.report.fit import judged_labels, left_out, metric_of
 from sharpen.report.names import shortened
+from sharpen.report.page.answers import predicted_sections, suggested_sections
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
 from sharpen.report.page.curves import Traces, training_charts
 from sharpen.report.page.document import Page
-from sharpen.report.page.nodes import nodes_section
 from sharpen.report.page.sections import choice, described, facts, section, words
 
 _QUESTIONS = {"graph": "The graph", "sharpening": "Sharpening"}
@@ -31,6 +32,7 @@ def fit_page(
     name: str,
     curves: Mapping[str, Sequence[Traces]],
     versions: Mapping[str, str],
+    because: pd.DataFrame | None = None,
 ) -> Page:
     """Everything there is to see of a fit.
 
@@ -42,6 +44,7 @@ def fit_page(
         name: What to call the graph.
         curves: Traces of the runs that were ``chosen``, and of the same model ``plain``.
         versions: Of what it was made with.
+        because: ``because_neighbors`` and ``because_columns`` of each node, if there are reasons.
 
     >>> scores = dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "ece", "brier", "log_loss"), 0.75)
     >>> bins = {"nodes": [0, 4], "confidence": [None, 0.8], "accuracy": [None, 0.75]}
@@ -70,7 +73,8 @@ def fit_page(
         sections=[
             _beside_guessing(summary),
             _mistakes(summary, graph),
-            *_predicted(summary, graph, ids, probabilities),
+            *predicted_sections(summary, graph, ids, probabilities, because),
+            *suggested_sections(summary),
             *_confidence(summary),
             *_what_helped(summary),
             _made(summary, curves, versions),
@@ -139,62 +143,17 @@ def _mistakes(summary: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
     return section("What is taken for what", chart, text="The same labels, in % of each true class.", half=True)
 
 
-def _predicted(
-    summary: Mapping[str, Any], graph: Graph, ids: Sequence[str] | np.ndarray, probabilities: np.ndarray
-) -> list[dict[str, Any]]:
-    counts = summary["predicted"]
-    total = max(1, sum(counts.values()))
-    names = sorted(counts, key=lambda name: -counts[name])
-    chart = {
-        "kind": "table",
-        "title": "",
-        "columns": [
-            {"name": "class", "kind": "text", "values": [shortened(name) for name in names]},
-            {"name": "predicted", "kind": "number", "values": [counts[name] for name in names], "decimals": 0},
-            {
-                "name": "in %",
-                "kind": "number",
-                "values": rounded(100 * counts[n] / total for n in names),
-                "decimals": 1,
-            },
-            {"name": "labels given", "kind": "number", "values": [summary["labels"][n] for n in names], "decimals": 0},
-        ],
-        "sort": 1,
-        "down": True,
-        "rows": 12,
-        "plain": len(names) <= 12,
-        "things": "classes",
-        "search": "Search classes",
-        "wide": True,
-    }
-    best = summary["chosen"][0]
-    nodes = nodes_section(
-        graph,
-        ids,
-        probabilities,
-        given=graph.y.numpy(),
-        text=f"The most uncertain first. Calibrated probabilities of {best['name']}"
-        + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
-        + "; of nodes whose label was given, they say how well it fits in.",
-    )
-    return [
-        section("What was predicted", chart, text=_abstention(summary), half=False)
-        | {"file": summary.get("predictions", "predictions.csv")},
-        nodes,
-    ]
-
-
 def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    expected = summary["expected"]
-    before, after = (_table(expected["reliability"][when]) for when in ("before", "after"))
+    before, after = (_table(summary["expected"]["reliability"][when]) for when in ("before", "after"))
     points = [point for point in summary["coverage"] if point["accuracy"] is not None]
     threshold, share, right = (np.array([p[key] for p in points]) for key in ("threshold", "coverage", "accuracy"))
     low, high = (np.array([p["interval"][end] for p in points]) for end in (0, 1))
     notes = [f"{p['right']} of {p['nodes']} held-out labels" for p in points]
     surest = summary["surest"]
-    known = f"{surest['right']} of {surest['labels']} held-out labels answered as surely are right"
+    known = "no held-out label was answered as surely"
     if surest["interval"] is not None:
-        known += ", 95 % CI {:.0f} to {:.0f} %".format(*(100 * end for end in surest["interval"]))
+        known = f"{surest['right']} of {surest['labels']} held-out labels answered as surely are right, 95 % CI "
+        known += "{:.0f} to {:.0f} %".format(*(100 * end for end in surest["interval"]))
     return [
         section(
             "Can the confidence be believed?",
@@ -368,14 +327,6 @@ def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
         "search": "Search candidates",
         "wide": True,
     }
-
-
-def _abstention(summary: Mapping[str, Any]) -> str:
-    text = "Unlabeled nodes, by the class that they were given."
-    if summary["abstain"] is not None:
-        threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
-        text += f" Below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
-    return text
 
 
 def _table(bins: Mapping[str, Any]) -> Reliability:

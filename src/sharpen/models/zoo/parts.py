@@ -1,0 +1,67 @@
+"""What several methods of the field are built of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from torch import Tensor
+
+from sharpen.graph import Graph
+from sharpen.kernels.sparse import Csr
+from sharpen.models.inputs import Inputs
+
+
+def features(x: Tensor, graph: Inputs, row_normalize: bool) -> Tensor:
+    """X as it is, or with every row divided by its sum, as many implementations prepare bags of words.
+
+    >>> import torch
+    >>> inputs = Inputs(Graph(x=[[1.0, 3.0], [0.0, 0.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
+    >>> features(inputs.x, inputs, row_normalize=True).tolist()
+    [[0.25, 0.75], [0.0, 0.0]]
+    """
+    return graph.once("rows of one", lambda x, matrix: _by_row(x)) if row_normalize else x
+
+
+def hop_stack(x: Tensor, graph: Inputs, hops: int, by: str, row_normalize: bool) -> list[Tensor]:
+    """[X, P X, …, P^hops X], of features that are prepared likewise; computed once."""
+    if not row_normalize:
+        return graph.stack(hops, by)
+
+    def power(k: int) -> Tensor:
+        def make(raw: Any, matrix: Any) -> Any:
+            out = _by_row(raw)
+            for _ in range(k):
+                out = matrix(by) @ out
+            return out
+
+        return graph.once(("hop of rows of one", by, k), make)
+
+    return [features(x, graph, True), *(power(k) for k in range(1, hops + 1))]
+
+
+def _by_row(x: Any) -> Any:
+    x = x.astype(np.float64)
+    total = np.asarray(abs(x).sum(1)).ravel()
+    share = np.divide(1, total, out=np.zeros_like(total, dtype=float), where=total > 0)
+    scale: Any = sp.diags_array(share)
+    return scale @ x if sp.issparse(x) else share[:, None] * x
+
+
+def adjacency(graph: Inputs) -> Csr:
+    """Who is whose neighbour: ones, without self-loops."""
+    return graph.own_matrix("adjacency", _adjacency, symmetric=True)
+
+
+def random_walk(graph: Inputs) -> Csr:
+    """The same with every row divided by its sum."""
+    return graph.own_matrix("random walk", lambda one: _by_row(_adjacency(one)))
+
+
+def _adjacency(graph: Graph) -> Any:
+    matrix = graph.adjacency.to_scipy().astype(np.float64)
+    matrix.data[:] = 1
+    matrix = sp.csr_array(matrix - sp.diags_array(matrix.diagonal()))
+    matrix.eliminate_zeros()
+    return matrix

@@ -1,0 +1,74 @@
+"""A single layer of linear attention among all nodes, beside a graph convolutional network."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
+
+from sharpen.kernels.linear_attention import linear_attention
+from sharpen.models.blocks import Dropout
+from sharpen.models.inputs import Inputs
+
+
+class SGFormer(nn.Module):
+    r"""Attention without softmax, at a cost that grows with the number of nodes only (Wu et al., NeurIPS 2023).
+
+    .. math:: \mathrm{att}(H) = \mathrm{diag}^{-1}\Big(1 + \tfrac{1}{N} \tilde{Q} \tilde{K}^\top 1 \Big)
+        \Big( V + \tfrac{1}{N} \tilde{Q} (\tilde{K}^\top V) \Big), \qquad
+        Z = \big( w \, \mathrm{GCN}(X) + (1 - w) \, \mathrm{att}(\mathrm{ReLU}(X W)) \big) W'
+
+    with Q and K divided by their Frobenius norms.
+
+    Args:
+        num_features, num_classes: Of the graph.
+        layers, hidden, dropout: Of the GCN.
+        graph_weight: w.
+        attention_layers, attention_dropout, attention_decay: Of the attention; None: as those of the GCN.
+        keep: Whether an attention layer is averaged with what it was given, with weight ``alpha``.
+        alpha: Of the attention, in that average.
+        values: Whether values are a linear map; else they are what is attended to.
+        normalize: Layer norms in the attention and batch norms in the GCN.
+    """
+
+    def __init__(
+        self, num_features: int, num_classes: int, layers: int = 4, hidden: int = 64, dropout: float = 0.5,
+        graph_weight: float = 0.8, attention_layers: int = 1, attention_dropout: float | None = None,
+        attention_decay: float | None = None, keep: bool = False, alpha: float = 0.5, values: bool = False,
+        normalize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        widths = [num_features, *[hidden] * layers]
+        self.attention = nn.ModuleDict({
+            "first": nn.Linear(num_features, hidden),
+            "norms": nn.ModuleList(nn.LayerNorm(hidden) if normalize else nn.Identity() for _ in range(attention_layers + 1)),
+            **{role: nn.ModuleList(nn.Linear(hidden, hidden) if role != "value" or values else nn.Identity()
+                                   for _ in range(attention_layers)) for role in ("query", "key", "value")},
+        })  # fmt: skip
+        self.convs = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) if normalize else nn.Identity() for _ in range(layers - 1))
+        self.head, self.dropout = nn.Linear(hidden, num_classes), Dropout(dropout)
+        self.attention_dropout = self.dropout if attention_dropout is None else Dropout(attention_dropout)
+        self.graph_weight, self.alpha = graph_weight, alpha if keep else 1.0
+        self.rates = {"attention": (None, attention_decay)}
+
+    def forward(self, x: Tensor, graph: Inputs) -> Tensor:
+        """Class scores of all nodes."""
+        w = self.graph_weight
+        return self.head(w * self._convolved(x, graph) + (1 - w) * self._attended(x))
+
+    def _attended(self, x: Tensor) -> Tensor:
+        parts: Any = self.attention
+        first, *norms = parts["norms"]
+        h = self.attention_dropout(first(parts["first"](x)).relu())
+        for query, key, value, norm in zip(parts["query"], parts["key"], parts["value"], norms, strict=True):
+            mixed = self.alpha * linear_attention(query(h), key(h), value(h)) + (1 - self.alpha) * h
+            h = self.attention_dropout(norm(mixed))
+        return h
+
+    def _convolved(self, x: Tensor, graph: Inputs) -> Tensor:
+        *before, last = self.convs
+        for conv, norm in zip(before, self.norms, strict=True):
+            x = self.dropout(norm(graph.propagate(conv(x))).relu())
+        return graph.propagate(last(x))
