@@ -99,7 +99,8 @@ def table(frame: pd.DataFrame) -> str:
     """The paired gain of every way over plain training, and of that over a constant λ with the same balance, as Markdown."""
     cells = list(dict.fromkeys(zip(frame["dataset"], frame["labels"], strict=True)))
     scores = frame.set_index(["dataset", "labels", "way", "balance", "draw"])["test_last"].sort_index() * 100
-    lines = ["| λ | balance | " + " | ".join(f"{dataset_title(d)}, {n}" for d, n in cells) + " |", "|---|---|" + "---|" * len(cells)]
+    head = ["λ", "balance", *(f"{dataset_title(dataset)}, {labels}" for dataset, labels in cells)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for balance in (0.25, 0.0):
         for way in WAYS:
             row = [way, f"{balance:g}"]

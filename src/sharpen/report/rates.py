@@ -260,11 +260,12 @@ def _rate_table(
         for point in curve.points
     }
     variants = [name for name in _variants(study) if any(name == variant for _, variant, _ in gains)]
+    assert study.baseline is not None  # a study with comparisons has one
     plain = {
-        (cell.dataset, rate): cell.sides[told.study.baseline]
+        (cell.dataset, rate): cell.sides[study.baseline]
         for told in outcomes
         for cell in told.cells
-        if cell.model == model and (rate := rate_of(told.protocol)) is not None and told.study.baseline in cell.sides
+        if cell.model == model and study.baseline in cell.sides and (rate := rate_of(told.protocol)) is not None
     }
     rows: list[tuple[Place, ...]] = [
         (
