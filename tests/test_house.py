@@ -4,7 +4,7 @@ from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached. Methods of the field, one file each, are counted apart.
 ZOO = "models/zoo/"
-MOST_LINES, MOST_CODE = 41_500, 26_300
+MOST_LINES, MOST_CODE = 42_100, 26_600
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # What is longer still, and may only become shorter: a command's function is mostly its options.
 LONG_MODULES = {"report/page/fit.py": 403}

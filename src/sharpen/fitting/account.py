@@ -1,6 +1,6 @@
 r"""How good a fit is: its scores on labels that had no part in it, beside guessing, and how far its confidence can be believed.
 
-**Expected accuracy.** Held-out labels are predicted by the few members that never met them; what is delivered is the vote of all,
+**Expected accuracy.** Held-out labels are predicted by the few runs that never met them; what is delivered is the mean of all,
 and answers each class as often as it does, not as often as those few. So hits are counted class by class of the *answer*, and
 weighted by how often that answer is given to the unlabeled nodes:
 
@@ -8,10 +8,10 @@ weighted by how often that answer is given to the unlabeled nodes:
 
 with :math:`s_c` the share of unlabeled nodes that are answered c, :math:`h_c` of the :math:`n_c` held-out labels that were
 answered c right, and :math:`\bar h` the share that is right in all, which stands in for two labels where an answer is rare. It
-matters most where classes weigh alike in training: single members then answer a rare class more often than their vote does.
+matters most where classes weigh alike in training: single runs then answer a rare class more often than their mean does.
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
-Its interval is Wilson's with a standard error of INFLATED times that of independent draws: members and groups share labels, so hits
+Its interval is Wilson's with a standard error of INFLATED times that of independent draws: runs and groups share labels, so hits
 hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
 """
 
@@ -36,7 +36,7 @@ def account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
 
     Args:
         honest: What was said of labels that had no part in it.
-        evidence: Of all members.
+        evidence: Of all runs.
     """
     y = evidence.y[honest.rows]
     return {"nodes": len(y), "before": quality(honest.before, y), "after": quality(honest.after, y)}

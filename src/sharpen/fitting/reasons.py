@@ -112,13 +112,13 @@ def find_reasons(
 
 
 def exact_scores(fitted: Fitted, model_args: Any = None) -> LinearScores | None:
-    """What a fit delivers as a model that is linear in propagated features: the mean of its voters' scores; None if it is none."""
-    groups = fitted.jury.voters
-    if any(group.candidate.model != "s2gc" or group.candidate.spread for group in groups):
+    """What a fit delivers as a model that is linear in propagated features: the mean of its runs' scores; None if it is none."""
+    parts = fitted.ensemble.parts
+    if any(part.candidate.model != "s2gc" or part.candidate.spread for part in parts):
         return None
-    votes = [(group.counts[0], own) for group in groups for own in group.weights]
-    weight = np.mean([count * own["head.weight"].astype(np.float64) for count, own in votes], axis=0).T
-    bias = np.mean([count * own["head.bias"].astype(np.float64) for count, own in votes], axis=0)
+    runs = [(part.share / len(part.weights) * part.counts[0], own) for part in parts for own in part.weights]
+    weight = np.sum([count * own["head.weight"].astype(np.float64) for count, own in runs], axis=0).T
+    bias = np.sum([count * own["head.bias"].astype(np.float64) for count, own in runs], axis=0)
     model = S2GC(1, 1, **(model_args or {}))
     nothing = np.zeros((len(bias), len(bias)))
     return LinearScores(model.alpha * weight, (1 - model.alpha) * weight, nothing, bias, model.hops)

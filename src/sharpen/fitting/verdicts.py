@@ -54,7 +54,7 @@ def sides(
     on all groups but one, to predict that one.
 
     Args:
-        evidence: Of all members.
+        evidence: Of all runs.
         groups: Rows of labeled nodes, each at most once.
         ensemble: As for :func:`sharpen.fitting.selection.choose`.
         graph: Whether there is a graph to ask about.
