@@ -18,7 +18,7 @@ from sharpen.graph import Graph
 from sharpen.models.s2gc import S2GC
 
 # So many nodes are explained unless somebody asks for more.
-MOST_EXPLAINED = 10_000
+_MOST_EXPLAINED = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def find_reasons(
     ids: Sequence[Any] | np.ndarray,
     names: Sequence[str] | None = None,
     nodes: Sequence[int] | np.ndarray | None = None,
-    most: int = MOST_EXPLAINED,
+    most: int = _MOST_EXPLAINED,
 ) -> Reasons:
     """Explains predictions.
 
