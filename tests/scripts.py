@@ -6,5 +6,6 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(_ROOT / "results"), str(_ROOT / "benchmarks")]
+by_graph = importlib.import_module("by_graph")
 findings = importlib.import_module("findings")
 synthetic = importlib.import_module("synthetic")

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -14,8 +15,14 @@ from sharpen.trial import Trial
 from tests.scripts import findings
 from tests.studies.fake import bump, records, traces
 
-CLAIMS, claims, fill, findings_blocks = findings.CLAIMS, findings.claims, findings.fill, findings.findings_blocks
-FINDINGS = Path(__file__).parents[1] / "docs" / "findings.md"
+CLAIMS, COMPARISONS, fill, findings_blocks = (
+    findings.CLAIMS,
+    findings.COMPARISONS,
+    findings.fill,
+    findings.findings_blocks,
+)
+tallies = findings.tallies
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def effect(trial: Trial) -> float:
@@ -35,14 +42,14 @@ def blocks() -> dict:
             found[name, protocol] = outcome(study, protocol, frame, **few)
         return found[name, protocol]
 
-    frame = records(load_study("entropy-dynamics"), "paper", effect, datasets=["cora"])
-    made = findings_blocks(get, lambda _: traces(frame), get("main", "paper").costs, lambda study: study.protocols)
+    frame = records(load_study("entropy-dynamics"), "paper", effect, datasets=["cora"], models=["gcn"])
+    made = findings_blocks(get, lambda _: traces(frame), frame, lambda study: study.protocols, lambda *_: [])
     made["get"] = get
     return made
 
 
 def test_every_marker_of_the_findings_has_its_numbers(blocks):
-    text = FINDINGS.read_text(encoding="utf-8")
+    text = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("findings.md", "evidence.md"))
     names = re.findall(r"<!-- numbers: ([\w-]+) -->", text)
     assert sorted(names) == sorted(set(blocks) - {"get"})
     filled = fill(text, blocks)
@@ -50,8 +57,23 @@ def test_every_marker_of_the_findings_has_its_numbers(blocks):
         r"(-->\n).*?(<!-- end of)", r"\1\2", text, flags=re.DOTALL
     )
     assert fill(filled, blocks) == filled
-    for claim in CLAIMS.values():
+    for claim in (*COMPARISONS.values(), *(claim.says for claim in CLAIMS)):
         assert claim in filled
+
+
+def test_the_findings_are_read_in_three_minutes():
+    text = re.sub(r"<!--.*?-->", "", (DOCS / "findings.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith("|")]
+    assert len(" ".join(prose).split()) <= 1200
+
+
+def test_claims_lead_to_pages_that_exist():
+    results = DOCS.parent / "results"
+    assert [claim.page for claim in CLAIMS if not (results / claim.page).is_file()] == []
+    once = findings.readme("# Results\n\nMade by hand.\n")
+    assert findings.readme(once) == once
+    assert once.endswith("## Every study\n\nMade by hand.\n")
+    assert once.count("findings-graphs.png") == 1
 
 
 def test_the_split_story_tells_a_split_from_an_effect(blocks):
@@ -81,7 +103,7 @@ def test_both_means_are_over_the_cells_that_were_published():
         frame = records(own, protocol, lambda t: 7.0 * (t.dataset == "photo" and t.q == 1), **few)
         return outcome(own, protocol, frame if name == study.name else frame[:0], **few)
 
-    row = next(line for line in claims(get).splitlines() if "shannon-0.25" in line and "paper" in line.split("|")[3])
+    row = next(line for line in tallies(get).splitlines() if "shannon-0.25" in line and "paper" in line.split("|")[3])
     _, _, _, _, cells, published_, ours, paper, *_ = (place.strip() for place in row.split("|"))
     effect = get("entropy-order", "paper").cell("photo", "sage").effects[0]
     assert (cells, published_) == ("2", "1")
@@ -98,7 +120,7 @@ def test_a_claim_says_how_many_cells_diverged():
         frame = records(own, protocol, diverged=lost, **few)
         return outcome(own, protocol, frame if name == "universal" else frame[:0], **few)
 
-    assert "| 1 (1 more diverged) |" in next(line for line in claims(get).splitlines() if "ts-0.25 − baseline" in line)
+    assert "| 1 (1 more diverged) |" in next(line for line in tallies(get).splitlines() if "ts-0.25 − baseline" in line)
 
 
 def test_baselines_are_judged_on_the_ten_graphs(blocks):
@@ -117,10 +139,10 @@ def test_a_baseline_is_judged_although_the_grid_is_not_run_and_nothing_is_chosen
         own = load_study(name)
         return outcome(own, protocol, records(own, protocol, keep=lambda t: t.lam in (0, 0.25), **few), **few)
 
-    blocks = findings_blocks(get, lambda _: {}, (), lambda study: study.protocols)
+    blocks = findings_blocks(get, lambda _: {}, pd.DataFrame(), lambda study: study.protocols, lambda *_: [])
     assert "| Cora GCN |" in blocks["baselines"]()
     assert "no cell has all its pairs yet" in blocks["main"]()
-    assert "| paper | *no cell complete yet, 10 of 205 runs* |" in claims(get).splitlines()[4]
+    assert "| paper | *no cell complete yet, 10 of 205 runs* |" in tallies(get).splitlines()[4]
     (row,) = [line for line in blocks["comparison"]().splitlines() if line.startswith("| Cora")]
     assert "*not run yet*" in row.split("|")[3]
 
@@ -159,7 +181,7 @@ def test_the_gap_is_told(blocks):
         "Of 1 cell, the gap H_L − H_U, averaged over epochs, is larger with sharpening in 1 (95 % t "
     )
     shown = float(re.search(r"larger in ([\d.]+) % of the epochs", text)[1])
-    frame = records(load_study("entropy-dynamics"), "paper", effect, datasets=["cora"])
+    frame = records(load_study("entropy-dynamics"), "paper", effect, datasets=["cora"], models=["gcn"])
     traced = traces(frame)
 
     def gap(lam: float) -> np.ndarray:

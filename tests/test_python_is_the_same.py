@@ -68,7 +68,14 @@ def test_dataframes_give_what_the_same_files_give(fitted: NodeClassifier, tmp_pa
     summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert summary["expectation"] == fitted.report_["expectation"]
     assert set(fitted.report_) <= set(summary)
-    assert set(summary) - set(fitted.report_) == {"abstain", "predictions", "total_seconds", "command"}
+    assert set(summary) - set(fitted.report_) == {
+        "abstain",
+        "predictions",
+        "reasons",
+        "suggestions",
+        "total_seconds",
+        "command",
+    }
     assert "joined: date, as days" in " ".join(fitted.report_["columns"])
 
 

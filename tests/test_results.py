@@ -29,5 +29,9 @@ def test_pages_and_findings_are_up_to_date(data_root):
     assert kept.keys() == pages.keys(), "make results"
     for name, page in pages.items():
         assert kept[name] == page, f"results/{name} is not what the records say; make results"
-    findings = ROOT / "docs" / "findings.md"
-    assert script.filled(findings, reader) == findings.read_text(encoding="utf-8"), "make results"
+    blocks = script.made_from(reader, data_root)
+    for name in ("findings.md", "evidence.md"):
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert script.fill(text, blocks) == text, f"docs/{name} is not what the records say; make results"
+    index = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
+    assert script.readme(index) == index, "make results"

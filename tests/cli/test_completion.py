@@ -36,7 +36,7 @@ def complete(words: str, shell: str) -> tuple[list[str], str]:
     [
         ("sharpen ev", ["evaluate"]),
         ("sharpen compare ci", ["citeseer"]),
-        ("sharpen compare cora --model g", ["gcn", "gat", "gprgnn"]),
+        ("sharpen compare cora --model gp", ["gprgnn"]),
         ("sharpen compare --device cu", ["cuda"]),
         ("sharpen fit a.csv --lam", ["--lam"]),
         ("sharpen fit a.csv --metric b", ["balanced-accuracy"]),

@@ -43,6 +43,7 @@ def write_club(folder: Path, known: tuple[int, ...] = KNOWN) -> tuple[Path, Path
     return folder / "nodes.csv", folder / "edges.csv", folder / "later.csv"
 
 
+CLASSES = ["probability of Mr. Hi", "probability of Officer"]
 COLUMNS = ("--id", "member", "--label", "side")
 
 
@@ -51,7 +52,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     folder = tmp_path_factory.mktemp("club")
     nodes, edges, _ = write_club(folder)
     return folder, run(
-        "fit", nodes, edges, *COLUMNS, *SMALL, "--every-class", "--abstain", "0.6", "--out", folder / "out"
+        "fit",
+        nodes,
+        edges,
+        *COLUMNS,
+        *SMALL,
+        "--every-class",
+        "--abstain",
+        "0.6",
+        "--suggest",
+        "3",
+        "--out",
+        folder / "out",
     )
 
 
@@ -62,14 +74,15 @@ def test_a_fit_leaves_predictions_a_model_and_a_summary(finished: tuple[Path, Re
         "model.safetensors",
         "page.html",
         "predictions.csv",
+        "suggestions.csv",
         "summary.json",
     ]
     frame = pd.read_csv(folder / "out" / "predictions.csv")
     assert list(frame)[:7] == ["id", "label", "probability", "second", "margin", "entropy", "labeled"]
-    assert list(frame)[7:] == ["probability of Mr. Hi", "probability of Officer"]
+    assert list(frame)[7:] == [*CLASSES, "because_neighbors", "because_columns"]
     assert frame["id"].tolist() == [f"m{i}" for i in range(34)]
     assert frame.index[frame["labeled"]].tolist() == sorted(KNOWN)
-    p = frame[["probability of Mr. Hi", "probability of Officer"]].to_numpy()
+    p = frame[CLASSES].to_numpy()
     assert p.max(1) == pytest.approx(frame["probability"])
     assert (p.max(1) - p.min(1)) == pytest.approx(frame["margin"])
     assert -(p * np.log(p)).sum(1) == pytest.approx(frame["entropy"], abs=1e-9)
@@ -87,6 +100,39 @@ def test_the_summary_says_what_is_printed(finished: tuple[Path, Result]) -> None
     assert summary["graph"]["labeled"] == 10
     assert summary["abstain"]["threshold"] == 0.6
     assert any(line.startswith("Abstaining below 0.6") for line in lines)
+
+
+def test_reasons_are_neighbours_and_columns_of_the_files_for_unlabeled_nodes(finished: tuple[Path, Result]) -> None:
+    folder, result = finished
+    frame = pd.read_csv(folder / "out" / "predictions.csv").set_index("id")
+    club, summary = networkx.karate_club_graph(), json.loads((folder / "out" / "summary.json").read_text("utf-8"))
+    assert frame.loc[frame["labeled"], ["because_neighbors", "because_columns"]].isna().all(axis=None)
+    said = frame["because_neighbors"].dropna()
+    assert len(said) > 12
+    for node, text in said.items():
+        named = [entry.split(" (+")[0] for entry in text.split("; ")]
+        assert {int(name[1:]) for name in named} <= set(club[int(node[1:])])
+        assert len(named) <= 3
+    columns = {entry.split(" (+")[0] for text in frame["because_columns"].dropna() for entry in text.split("; ")}
+    own = {name.removeprefix("low ").removesuffix(" of neighbours") for name in columns - {"labels of neighbours"}}
+    assert own <= {"handshakes", "belt = black", "belt = white"}
+    assert summary["reasons"]["method"] == "stand-in"
+    assert summary["reasons"]["nodes"] == 24
+    assert summary["reasons"]["text"] in result.stdout
+
+
+def test_suggestions_are_unlabeled_nodes_in_the_file_the_summary_and_the_output(
+    finished: tuple[Path, Result],
+) -> None:
+    folder, result = finished
+    frame = pd.read_csv(folder / "out" / "suggestions.csv")
+    assert list(frame) == ["id", "label", "probability", "left"]
+    assert len(frame) == 3
+    assert not set(frame["id"]) & {f"m{i}" for i in KNOWN}
+    summary = json.loads((folder / "out" / "summary.json").read_text("utf-8"))
+    assert [row["id"] for row in summary["suggestions"]] == frame["id"].tolist()
+    assert f"Worth labeling next: {', '.join(frame['id'])};" in result.stdout
+    assert "Worth labeling next" in (folder / "out" / "page.html").read_text("utf-8")
 
 
 def test_predict_on_the_same_files_repeats_the_fit(finished: tuple[Path, Result], tmp_path: Path) -> None:
@@ -217,7 +263,6 @@ def test_evaluate_counts_what_the_fit_did_not_know(finished: tuple[Path, Result]
         ((), (), "every label is missing|no column looks like a label"),
         ((0,), (), "only one node has a label"),
         ((0, 1, 2, 3), (), "all 4 labels are 'Mr. Hi'"),
-        ((0, 1, 2, 33), (), "at least 3 labeled nodes in each of two classes"),
         (KNOWN, ("--abstain", "2"), "--abstain is 2.0"),
         (KNOWN, ("--lam", "much"), "--lam has 'much'"),
         (KNOWN, ("--model", "gnc"), "--model is 'gnc'; did you mean 'gcn'"),
@@ -244,6 +289,8 @@ def test_options_are_refused_before_files_are_read(tmp_path: Path) -> None:
         ("--hidden", "0"),
         ("--class-weight", "heavy"),
         ("--batching", "clumps"),
+        ("--suggest", "0"),
+        ("--explain", "-1"),
     ):
         with pytest.raises(InputError, match=f"^{option} is '?{value}"):
             run("fit", tmp_path / "nowhere.csv", option, value, "--device", "cpu")
@@ -251,10 +298,11 @@ def test_options_are_refused_before_files_are_read(tmp_path: Path) -> None:
 
 def test_one_candidate_and_one_run_are_said_in_the_singular(tmp_path: Path) -> None:
     nodes, edges, _ = write_club(tmp_path)
-    alone = (*COLUMNS, *SMALL, "--model", "gcn", "--lam", "0", "--no-page", "--out", tmp_path / "out")
+    alone = (*COLUMNS, *SMALL, "--model", "gcn", "--lam", "0", "--no-page", "--explain", "0", "--out", tmp_path / "out")
     result = run("fit", nodes, edges, *alone)
     assert "10 labels, 1 candidate; the first run is timed" in result.stderr
     assert "round 1: 1 candidate, 4 runs" in result.stderr
+    assert "because_columns" not in pd.read_csv(tmp_path / "out" / "predictions.csv")
 
 
 def test_a_class_with_one_member_is_learnt_and_noted(tmp_path: Path) -> None:
@@ -273,11 +321,12 @@ def test_without_edges_nothing_is_said_about_the_graph_and_predict_needs_none(tm
     out = tmp_path / "out"
     result = run("fit", nodes, *COLUMNS, *SMALL, "--model", "auto", "--out", out)
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-    assert {candidate["model"] for candidate in summary["candidates"]} == {"mlp"}
+    models = {candidate["model"] for candidate in summary["candidates"]}
+    assert models == {"mlp", "logistic", "linear", "trees"}  # which need no edges
     assert not any(candidate["spread"] for candidate in summary["candidates"])
     assert [verdict["question"] for verdict in summary["verdicts"]] == ["sharpening"]
     assert list(summary["baselines"]) == ["with sharpening", "without sharpening"]
-    assert "Note: there are no edges, so the MLP alone is trained" in result.stdout
+    assert "Note: there are no edges, so models that need none are trained" in result.stdout
     asked = run("fit", nodes, *COLUMNS, *SMALL, "--out", tmp_path / "asked")  # a GCN and an MLP, as the user wants
     assert "The graph" not in asked.stdout
     assert "without the graph" not in asked.stdout
@@ -392,7 +441,9 @@ def test_a_spreadsheet_with_decimal_commas_is_fitted_as_one_with_points(tmp_path
         out = tmp_path / f"out{separator}"
         people.to_csv(nodes, index=False, sep=separator, decimal=mark)
         links.to_csv(edges, index=False, sep=separator, decimal=mark)
-        result = run("fit", nodes, edges, *COLUMNS, *SMALL, "--epochs", "3", "--no-page", "--out", out)
+        result = run(
+            "fit", nodes, edges, *COLUMNS, *SMALL, "--epochs", "3", "--no-page", "--explain", "0", "--out", out
+        )
         assert result.exit_code == 0, result.output
         assert (f"{nodes}: decimal commas in column handshakes" in result.output.replace("\n", " ")) == (mark == ",")
         assert run("predict", out / "model.safetensors", nodes, edges, "--out", out / "again.csv").exit_code == 0

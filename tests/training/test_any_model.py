@@ -25,6 +25,7 @@ from sharpen.models.registry import MODELS, PAPER_MODELS, model_info
 from sharpen.training import full_batch
 from sharpen.training.decision import decide
 from sharpen.training.trials import blueprint_of, resolve
+from tests.models.small import SMALL
 
 RNG = np.random.default_rng(3)
 NODES, FEATURES, CLASSES = 40, 6, 3
@@ -159,9 +160,8 @@ def test_eight_members_of_a_pyg_module_are_eight_trained_alone(model, arguments)
 @pytest.mark.parametrize("model", MODELS)
 def test_members_of_our_own_models_are_those_trained_alone_with_a_dropout_of_their_own(model):
     takes = "dropout" in model_info(model).settings
-    wanted = [
-        Trial(**{**vars(t), "dropout": 0.1 * k} if takes else vars(t)) for k, t in enumerate(trials(model, 4, 15))
-    ]
+    drawn = trials(model, 4, 15, **SMALL.get(model, {}))
+    wanted = [Trial(**{**vars(t), "dropout": 0.1 * k} if takes else vars(t)) for k, t in enumerate(drawn)]
     together = run(wanted)
     assert {record.members for record in together} == {4}
     for trial, record in zip(wanted, together, strict=True):

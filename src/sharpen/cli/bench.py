@@ -39,7 +39,7 @@ def bench(
     ] = None,
     precision: Annotated[str, typer.Option(help="float32 or tf32; or both, comma-separated.")] = "float32",
     members: Annotated[int, typer.Option(help="Runs per population; 0: up to 205, as many as fit.", min=0)] = 0,
-    seconds: Annotated[float, typer.Option(help="How long to time each side of a cell.", min=0.01)] = 1.0,
+    seconds: Annotated[float, typer.Option(help="Seconds to time each side of a cell.", min=0.01)] = 1.0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     data: Annotated[Path | None, typer.Option(help="Folder of benchmark graphs; by default $SHARPEN_DATA.")] = None,
     out: Annotated[Path | None, typer.Option(help="A CSV file that gets a line per cell.")] = None,

@@ -96,7 +96,7 @@ def compare(
     """Compare sharpened with plain training on the same splits and seeds.
 
     Prints the paired gain with its 95 % confidence interval, and writes into the
-    output folder: page.html (everything to look at, in one file), records.parquet
+    output folder: page.html (a self-contained report), records.parquet
     (one row per run), traces.npz (losses, entropies and scores per epoch, one row
     per run), comparison.json.
 

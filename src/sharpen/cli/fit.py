@@ -24,6 +24,7 @@ from sharpen.cli.fit_options import (
     Dropout,
     Ensemble,
     Epochs,
+    Explain,
     Features,
     Hidden,
     Ignore,
@@ -38,6 +39,7 @@ from sharpen.cli.fit_options import (
     Parquet,
     Quiet,
     Seed,
+    Suggest,
     WeightDecay,
 )
 from sharpen.cli.options import (
@@ -88,6 +90,8 @@ def fit(
     class_weight: ClassWeight = None,
     abstain: Abstain = None,
     every_class: EveryClass = False,
+    suggest: Suggest = None,
+    explain: Explain = 10_000,
     parquet: Parquet = False,
     out: OutFolder = None,
     layers: Layers = 2,
@@ -107,18 +111,19 @@ def fit(
 ) -> None:
     """Label the unlabeled nodes of a graph of your own.
 
-    Trains on the labels in NODES, chooses model and λ by cross-validation, and writes predictions.csv (or .parquet),
-    model.safetensors (for `sharpen predict`), summary.json and page.html (a self-contained report) to the output folder.
+    Trains on the labels in NODES, chooses model and λ by cross-validation, and
+    writes predictions.csv (or .parquet), model.safetensors (for `sharpen predict`),
+    summary.json and page.html (a self-contained report) to the output folder.
     """
     from sharpen.cli.outputs import output_folder
     from sharpen.estimator import NodeClassifier
     from sharpen.files import Columns
     from sharpen.files.dataset import read_graph
-    from sharpen.report.fit import print_fit
 
     tell = partial(_tell, quiet or as_json)
     _check_where(on, device)
     check_abstain(abstain)
+    _check_counts(suggest, explain)
     search: dict[str, Any] = {"budget": budget, "metric": metric, "ensemble": ensemble}
     search |= {"class_weight": class_weight, "class_prior": class_prior}
     layout: dict[str, Any] = {"layers": layers, "hidden": hidden, "dropout": dropout, "norm": norm}
@@ -138,16 +143,25 @@ def fit(
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
     name = "predictions.parquet" if parquet else "predictions.csv"
     before = (folder / "summary.json").exists()
-    with output_folder(folder, [name, "model.safetensors", "summary.json", *["page.html"] * page]):
+    files = [name, "model.safetensors", "summary.json", *["page.html"] * page]
+    with output_folder(folder, [*files, *["suggestions.csv"] * (suggest is not None)]):
         classifier.fit(read.graph)
-        fitted = _Fitted(classifier, read, classifier.predict_proba(read.graph), abstain, every_class)
+        fitted = _Fitted(classifier, read, abstain, every_class, suggest, explain)
         summary = fitted.summary(start) | {"predictions": name}
         fitted.write(folder, name, summary, page=nodes.name if page else None)
     if as_json:
         typer.echo(_json(summary))
         return
+    _print(summary, folder, before, page)
+
+
+def _print(summary: dict[str, Any], folder: Path, before: bool, page: bool) -> None:
+    """The result, and where it is."""
+    from sharpen.report.fit import print_fit
+
     print_fit(summary, Console(highlight=False))
-    typer.echo(f"{name}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
+    names = summary["predictions"] + ", suggestions.csv" * (summary["suggestions"] is not None)
+    typer.echo(f"{names}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"Report: {folder / 'page.html'}")
 
@@ -173,14 +187,32 @@ class _Fitted:
     """A fitted classifier with what it was fitted on and what it predicts there."""
 
     def __init__(
-        self, classifier: NodeClassifier, read: GraphInput, probabilities: Any, abstain: float | None, every_class: bool
+        self,
+        classifier: NodeClassifier,
+        read: GraphInput,
+        abstain: float | None,
+        every_class: bool,
+        suggest: int | None,
+        explain: int,
     ) -> None:
+        from sharpen.files.feature_names import feature_names
         from sharpen.fitting.predictions import prediction_frame
+        from sharpen.fitting.reasons import exact_scores, find_reasons, suggestion_frame
 
-        self.classifier, self.read, self.probabilities, self.abstain = classifier, read, probabilities, abstain
-        self.labeled = read.graph.y.numpy() >= 0
+        graph, ids = read.graph, read.tables.ids
+        self.classifier, self.read, self.abstain = classifier, read, abstain
+        self.probabilities, known = classifier.predict_proba(graph), graph.y.numpy()
+        self.reasons = self.suggested = because = None
+        if explain:
+            exact, names = exact_scores(classifier._fitted), feature_names(read.encoder, read.tables)
+            self.reasons = find_reasons(
+                graph, known, self.probabilities, exact=exact, ids=ids, names=names, most=explain
+            )
+            because = self.reasons.frame(graph.num_nodes)
+        if suggest is not None:
+            self.suggested = suggestion_frame(graph, known, self.probabilities, read.classes, ids, suggest)
         self.frame = prediction_frame(
-            read.tables.ids, probabilities, read.classes, self.labeled, abstain=abstain, every_class=every_class
+            ids, self.probabilities, read.classes, known >= 0, abstain=abstain, every_class=every_class, because=because
         )
 
     def summary(self, start: float) -> dict[str, Any]:
@@ -192,6 +224,8 @@ class _Fitted:
             "graph": {**report["graph"], "fingerprint": self.read.tables.fingerprint},
             "columns": [*self.read.tables.guesses, *self.read.encoder.describe()],
             "abstain": _abstention(self.abstain, self.frame),
+            "reasons": None if self.reasons is None else self.reasons.summary(),
+            "suggestions": None if self.suggested is None else self.suggested.to_dict("records"),
             "total_seconds": round(time.perf_counter() - start, 2),
             "command": shlex.join(["sharpen", *sys.argv[1:]]),
         }
@@ -214,14 +248,30 @@ class _Fitted:
             "model.safetensors": lambda path: self.classifier.save(path, extra),
             "summary.json": lambda path: path.write_bytes(text_bytes(_json(summary))),
         }
+        suggested = self.suggested
+        if suggested is not None:
+            files["suggestions.csv"] = lambda path: write_predictions(path, suggested)
         if page is not None:
-            look = partial(fit_page, summary, read.graph, read.tables.ids, self.probabilities)
+            because = None if self.reasons is None else self.reasons.frame(read.graph.num_nodes)
+            look = partial(fit_page, summary, read.graph, read.tables.ids, self.probabilities, because=because)
             files["page.html"] = lambda path: write_page(look(name=page, curves=curves, versions=versions()), path)
         write_together(folder, files)
 
 
 def _json(summary: dict[str, Any]) -> str:
     return json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _check_counts(suggest: int | None, explain: int) -> None:
+    from sharpen.fitting.suggestions import check_suggest
+
+    if suggest is not None:
+        try:
+            check_suggest(suggest)
+        except InputError as error:
+            raise InputError(f"--{error}") from None
+    if explain < 0:
+        raise InputError(f"--explain is {explain}; give how many nodes to explain, or 0 for none")
 
 
 def _saved_columns(columns: Any, label: str | None) -> dict[str, str | None]:

@@ -43,6 +43,15 @@ Ensemble = Annotated[
     bool, typer.Option("--ensemble/--no-ensemble", help="Average the best models, or use the single best.")
 ]
 ClassWeight = Annotated[str | None, typer.Option(help="balanced: weight classes by inverse frequency in training.")]
+Suggest = Annotated[
+    int | None, typer.Option(help="Name so many nodes worth labeling next, in suggestions.csv.", show_default="none")
+]
+Explain = Annotated[
+    int,
+    typer.Option(
+        help="Say of so many unlabeled nodes, the least sure first, which neighbours and columns spoke for the answer; 0 for none."
+    ),
+]
 Parquet = Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")]
 OutFolder = Annotated[Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/fit-NODES")]
 Layers = Annotated[int, _of_model(help="Number of layers.")]

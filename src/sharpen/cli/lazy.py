@@ -28,7 +28,7 @@ COMMANDS = {
         "Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns.",
     ),
     "evaluate": Place("evaluate", "evaluate", "Score predictions against labels that became known later."),
-    "serve": Place("serve", "serve", "Answer predictions over HTTP with a model that `sharpen fit` saved."),
+    "serve": Place("serve", "serve", "Serve predictions over HTTP from a model saved by `sharpen fit`."),
     "compare": Place("compare", "compare", "Compare sharpened with plain training on the same splits and seeds."),
     "study": Place(
         "study", "study", "Run and report the paper's tables and figures, or your own studies; runs resume."

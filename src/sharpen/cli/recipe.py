@@ -52,12 +52,13 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON only.")] = False,
 ) -> None:
-    """Run a recipe, and keep its records.
+    """Run a recipe and keep its records.
 
-    A recipe in clusters keeps checkpoints: the same command goes on where it was
-    stopped, on any number of processes. One in full batches starts anew.
+    Cluster recipes keep checkpoints: the same command resumes, on any number of
+    processes. Full-batch recipes start over.
 
-    `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters` shares the batches of each step among four.
+    `torchrun --nproc_per_node 4 -m sharpen recipe run ogbn-products-clusters`
+    shares the batches of each step among four processes.
     """
     from sharpen.comparison_plan import AUTO_LAMS
     from sharpen.large.recipes import find_recipe, recipe_dataset

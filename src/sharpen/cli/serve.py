@@ -10,22 +10,26 @@ from sharpen.errors import InputError
 
 
 def serve(
-    model: Annotated[Path, typer.Argument(help="model.safetensors, from `sharpen fit`.")],
+    model: Annotated[Path, typer.Argument(help="model.safetensors from `sharpen fit`.")],
     nodes: Annotated[
-        Path | None, typer.Argument(help="Table of nodes of the graph to serve; none: requests bring theirs.")
+        Path | None,
+        typer.Argument(help="Node table of the graph to serve; without it, every request brings its own graph."),
     ] = None,
     edges: EdgesFile = None,
     *,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000,
-    most_bytes: Annotated[int, typer.Option(help="Refuse larger requests.", min=1024)] = 16 * 2**20,
+    most_bytes: Annotated[int, typer.Option(help="Maximum size of a request, in bytes.", min=1024)] = 16 * 2**20,
     device: Device = "auto",
 ) -> None:
-    """Answer predictions over HTTP with a model that `sharpen fit` saved.
+    """Serve predictions over HTTP from a model saved by `sharpen fit`.
 
-    POST /predict takes nodes that are new to the graph or have changed, and answers with their labels and probabilities; nothing
-    is kept of a request. /docs describes it and lets you try (it fetches its script from a CDN), /openapi.json is for programs.
-    There are no passwords: on an address other than this machine's own, put a server in front that asks for them.
+    POST /predict takes nodes that are new to the graph or have changed, and
+    returns their labels and probabilities. Requests are not stored. /docs is an
+    interactive description (its script comes from a CDN), /openapi.json the schema.
+
+    There is no authentication: before listening on any other address than this
+    machine's own, put a proxy with authentication and TLS in front.
     """
     try:
         import uvicorn
@@ -43,7 +47,9 @@ def serve(
         Predictor.load(model, device), None if nodes is None else str(nodes), None if edges is None else str(edges)
     )
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
-    typer.echo(f"Listening on http://{host}:{port}, described at http://{host}:{port}/docs; Ctrl-C stops.", err=True)
+    typer.echo(
+        f"Listening on http://{host}:{port}, documented at http://{host}:{port}/docs; press Ctrl-C to stop.", err=True
+    )
     uvicorn.run(
         make_app(served, most_bytes=most_bytes, hosts=hosts),
         host=host,

@@ -32,7 +32,7 @@ def report(
         ),
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}.", show_default="those with results")
+        str | None, typer.Option(help=f"{', '.join(PROTOCOLS)}, few-N or share-N.", show_default="those with results")
     ] = None,
     store: Annotated[Path, typer.Option(help="Folder of records.")] = STORE,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("sharpen-out") / "report",

@@ -19,6 +19,7 @@ def prediction_frame(
     *,
     abstain: float | None = None,
     every_class: bool = False,
+    because: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """One row for each node.
 
@@ -29,6 +30,7 @@ def prediction_frame(
         labeled: Whether a node's label was given.
         abstain: Leave the label blank where its probability is lower than this.
         every_class: Whether to add a column ``probability of CLASS`` for each class.
+        because: Further columns, of reasons (:meth:`sharpen.fitting.reasons.Reasons.frame`).
 
     Returns:
         ``id``, ``label``, ``probability``, ``second`` (the next likely class), ``margin`` (the difference of the two
@@ -61,4 +63,4 @@ def prediction_frame(
     if every_class:
         columns = {f"probability of {name}": probabilities[:, c] for c, name in enumerate(names)}
         frame = pd.concat([frame, pd.DataFrame(columns)], axis=1)
-    return frame
+    return frame if because is None else pd.concat([frame, because], axis=1)

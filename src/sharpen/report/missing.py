@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Collection, Sequence
 
 from sharpen.analysis.curves import Curve, on_lambda_curve
+from sharpen.analysis.dynamics import Dynamics
 from sharpen.analysis.outcome import NOT_RUN, CellOutcome, Outcome
 from sharpen.analysis.runs import Side
 from sharpen.report.names import cell_title, dataset_title, plural
@@ -28,6 +29,20 @@ def missing_lines(outcome: Outcome) -> list[str]:
         for reason in dict.fromkeys(_reasons(cell, outcome)):
             cells.setdefault(reason, []).append(cell)
     return [f"{reason}: {_places(own, outcome)}." for reason, own in cells.items()]
+
+
+def untraced_line(outcome: Outcome, drawn: Sequence[Dynamics]) -> list[str]:
+    """Which cells have their scores and no traces, of a study that is about traces; empty if none.
+
+    >>> import pandas as pd
+    >>> from sharpen.studies import load_study
+    >>> from sharpen.analysis.outcome import outcome
+    >>> untraced_line(outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame()), [])
+    []
+    """
+    there = {(cell.dataset, cell.model) for cell in drawn}
+    own = [c for c in outcome.cells if (c.dataset, c.model) not in there and all(e.complete for e in c.effects)]
+    return [f"run without traces for another study: {_places(own, outcome)}."] if own else []
 
 
 def missing_lams(outcome: Outcome, curves: Sequence[Curve]) -> str | None:

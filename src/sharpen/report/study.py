@@ -11,7 +11,7 @@ from sharpen.analysis.ranking import Ranking
 from sharpen.analysis.steps import offset_steps, retune_steps
 from sharpen.report.blocks import FOUND, MISSING, SCORES, Block, Report, Sentences, Tables
 from sharpen.report.lambda_charts import curve_charts, gain_charts, glass_charts, improvement_charts
-from sharpen.report.missing import missing_lams, missing_lines
+from sharpen.report.missing import missing_lams, missing_lines, untraced_line
 from sharpen.report.names import dataset_title
 from sharpen.report.shares import run_seconds
 from sharpen.report.special_tables import (
@@ -73,7 +73,8 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
         blocks.append(offset_charts(offsets))
     if retuned := retune_steps(outcome):
         blocks.append(retune_charts(retuned))
-    if missing := missing_lines(outcome):
+    missing = missing_lines(outcome) + (untraced_line(outcome, trajectories) if traces is not None else [])
+    if missing:
         blocks.append(Sentences(MISSING, tuple(missing)))
     return Report(
         study=study,

@@ -18,7 +18,7 @@ from sharpen.errors import InputError, Problems
 from sharpen.files.edges import edge_ends
 from sharpen.files.ids import id_keys
 from sharpen.files.source import assembled, read_tables
-from sharpen.files.table import Table
+from sharpen.files.table import DataTable
 from sharpen.prediction import Predictor
 from sharpen.serving.merge import merged_edges, merged_nodes
 
@@ -76,8 +76,8 @@ class Served:
     """
 
     predictor: Predictor
-    nodes: Table | None
-    edges: Table | None
+    nodes: DataTable | None
+    edges: DataTable | None
     id_column: str
     ends: tuple[str, str]
 
@@ -170,7 +170,10 @@ def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, 
     def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": f"{where or 'the request'}: {first['msg']}; see /docs"}, status_code=422)
+        what = f"{where}: {first['msg']}"
+        if not where or first["type"] == "json_invalid":
+            what = "the request is not one JSON object sent as application/json"
+        return JSONResponse({"error": f"{what}; see /docs"}, status_code=422)
 
     @app.exception_handler(HTTPException)
     def failed(request: Request, error: HTTPException) -> JSONResponse:

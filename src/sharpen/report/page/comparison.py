@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from sharpen.datasets import Dataset
 from sharpen.evaluation.calibration import fit_temperature
-from sharpen.evaluation.comparison import Comparison, Variant
+from sharpen.evaluation.comparison import Comparison, LamComparison
 from sharpen.evaluation.paired import pair
 from sharpen.models.registry import model_info
 from sharpen.report.charts import axis, dots, dots_row, lines, matrix, series
@@ -101,13 +101,14 @@ def comparison_page(
     )
 
 
-def _tiles(comparison: Comparison, subject: Variant, result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _tiles(comparison: Comparison, subject: LamComparison, result: Mapping[str, Any]) -> list[tuple[str, str]]:
     metric, d = metric_title(comparison.metric), subject.difference
     tiles = []
     if d is not None:
-        tiles.append((f"{d.difference:+.2f} points", f"paired gain of λ = {subject.lam:g}"))
+        tiles.append((f"{d.difference:+.2f} points".replace("-", "−"), f"paired gain of λ = {subject.lam:g}"))
         if d.t_interval is not None:
-            tiles.append((f"{d.t_interval[0]:+.2f} to {d.t_interval[1]:+.2f}", "95 % confidence interval"))
+            low, high = d.t_interval
+            tiles.append((f"{low:+.2f} to {high:+.2f}".replace("-", "−"), "95 % confidence interval"))
         tiles.append((f"{d.mean_b:.2f} → {d.mean_a:.2f} %", f"test {metric}, plain → sharpened"))
         tiles.append((f"{d.wins} / {d.ties} / {d.losses}", "pairs won / tied / lost"))
     elif comparison.test is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import entr
 
 from sharpen.graph import Graph
@@ -28,6 +29,7 @@ def nodes_section(
     truth: np.ndarray | None = None,
     given: np.ndarray | None = None,
     runs: np.ndarray | None = None,
+    because: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """The part of a page about single nodes.
 
@@ -39,6 +41,7 @@ def nodes_section(
         truth: Classes, −1 for unknown, where they are known and had no part in these predictions.
         given: Classes, −1 for unknown, where they were given to learn from. Give one of the two.
         runs: How many runs the probabilities of each node come from.
+        because: ``because_neighbors`` and ``because_columns`` of each node, None where there is nothing to say.
 
     >>> graph = Graph(x=np.eye(3), edge_index=[[0, 1], [1, 2]], y=[0, 1, -1])
     >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
@@ -78,6 +81,9 @@ def nodes_section(
     columns.append(numbers("neighbours", degree, 0))
     if runs is not None:
         columns.append(numbers("runs", runs, 0))
+    for title, texts in () if because is None else because.fillna("").items():
+        said = texts.to_numpy()[shown].tolist()
+        columns.append({"name": str(title).replace("_", " "), "kind": "remark", "values": said})
     things = (
         "nodes"
         if len(shown) == graph.num_nodes

@@ -30,7 +30,8 @@ function forestChart(host, spec) {
       return { row, y: y - step / 2 };
     });
     const bottom = y + 4;
-    const height = bottom + 40;
+    const unit = inLines(spec.unit, right);
+    const height = bottom + 26 + 14 * unit.length;
     surface.setAttribute("viewBox", `0 0 ${width} ${height}`);
     surface.setAttribute("height", height);
     surface.replaceChildren();
@@ -40,7 +41,7 @@ function forestChart(host, spec) {
       surface.append(draw("text", { class: "tick", x: X(x), y: bottom + 16, "text-anchor": "middle" }, number(x, scale.decimals, spec.zero)));
     }
     if (spec.zero) surface.append(draw("line", { class: "zero", x1: X(0), x2: X(0), y1: top, y2: bottom }));
-    surface.append(draw("text", { class: "label", x: right, y: height - 4, "text-anchor": "end" }, spec.unit));
+    unit.forEach((line, i) => surface.append(draw("text", { class: "label", x: right, y: bottom + 36 + 14 * i, "text-anchor": "end" }, line)));
     at.forEach(({ row, y }, i) => {
       if (heads && (i === 0 || gaps[i])) surface.append(draw("text", { class: "label strong", x: 2, y: y - step + 4 }, row.group));
       surface.append(draw("text", { class: row.strong ? "label strong" : "label", x: heads ? 14 : 2, y: y + 4 }, row.name));
@@ -116,4 +117,13 @@ function heatChart(host, spec) {
     body.append(line);
   });
   host.append(el("div", { class: "scroll" }, el("table", { class: "matrix heat", "aria-label": `${spec.title}: ${spec.unit}` }, el("thead", {}, head), body)));
+}
+
+// A text in one line where there is room for it, otherwise in two.
+function inLines(text, room) {
+  if (text.length * 6.5 < room) return [text];
+  const spaces = [...text.matchAll(/ /g)].map((found) => found.index);
+  if (!spaces.length) return [text];
+  const middle = spaces.reduce((a, b) => (Math.abs(b - text.length / 2) < Math.abs(a - text.length / 2) ? b : a));
+  return [text.slice(0, middle), text.slice(middle + 1)];
 }

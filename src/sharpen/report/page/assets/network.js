@@ -32,7 +32,7 @@ function networkView(host, spec, table) {
 
   function place() {
     if (!size.width) return;
-    const margin = 14;
+    const margin = 18; // the largest mark is not cut off
     const scale = Math.min((size.width - 2 * margin) / spec.width, (size.height - 2 * margin) / spec.height) * view.zoom;
     at = spec.x.map((x, i) => [size.width / 2 + (x - view.x * spec.width) * scale, size.height / 2 + (spec.y[i] - view.y * spec.height) * scale]);
     // As large as the room between nodes allows.

@@ -1,4 +1,4 @@
-// A table that can be sorted by any column and searched in all of them.
+// A table that can be sorted by any column and searched in all of them but numbers and remarks.
 
 function textOf(column, row) {
   const value = column.values[row];
@@ -19,7 +19,7 @@ function tableView(host, spec, onpick) {
   const columns = spec.columns;
   const length = columns[0].values.length;
   // Who looks for node 34 does not look for a probability of 0.634.
-  const words = columns.filter((column) => column.kind !== "number");
+  const words = columns.filter((column) => column.kind !== "number" && column.kind !== "remark");
   const haystack = Array.from({ length }, (_, row) => words.map((column) => textOf(column, row)).join("\u0000").toLowerCase());
   let order = { column: spec.sort ?? 0, down: spec.down ?? false };
   const first = spec.rows ?? 25;

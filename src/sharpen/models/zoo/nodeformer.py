@@ -1,0 +1,132 @@
+"""Attention of all nodes to all in linear time, on a graph that is drawn anew at every step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sharpen.graph import Graph
+from sharpen.graph.matrices import propagation_matrix
+from sharpen.kernels.edges import edge_products
+from sharpen.kernels.sparse import Csr
+from sharpen.models.blocks import Dropout
+from sharpen.models.inputs import Inputs
+from sharpen.models.zoo.heads import split
+
+
+class NodeFormer(nn.Module):
+    r"""Kernelised Gumbel softmax: with random features φ and noise g of K draws in training,
+
+    .. math:: z_i = \frac{1}{K} \sum_s \frac{\sum_j \langle \phi(q_i), \phi(k_j) \rangle e^{g_{js} / \tau} v_j}
+        {\sum_j \langle \phi(q_i), \phi(k_j) \rangle e^{g_{js} / \tau}} + \sum_{o=1}^{2} \sigma(b_o) \hat{A}_o v_i
+
+    :math:`\hat{A}_2` being that of the pattern of A². The loss has, times ``edge_loss``, the negative mean over the edges of
+    the logarithm of attention, divided by the degree (tunedGNN's port adds the positive one). Random features are orthogonal
+    rows of normal numbers, in all directions alike (the repository leaves out the signs that this takes); they and the noise are
+    keyed by the run's seed and the epoch, where the repository seeds them from the sum of all queries.
+
+    Args:
+        num_features, num_classes: Of the graph.
+        layers, hidden, dropout: As everywhere; a head is ``hidden`` wide.
+        heads: Of attention.
+        random_features: The width of φ.
+        draws: K.
+        tau: The temperature τ.
+        order: How many powers of the graph have a weight b of their own, 0 to 2.
+        edge_loss: The weight of the loss of edges; 0 for none.
+    """
+
+    def __init__(
+        self, num_features: int, num_classes: int, layers: int = 2, hidden: int = 32, dropout: float = 0.0,
+        heads: int = 4, random_features: int = 30, draws: int = 10, tau: float = 0.25, order: int = 2,
+        edge_loss: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.heads, self.random_features, self.draws = heads, random_features, draws
+        self.tau, self.edge_loss, self.dropout = tau, edge_loss, Dropout(dropout)
+        self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
+        self.query, self.key, self.value = (
+            nn.ModuleList(nn.Linear(hidden, heads * hidden) for _ in range(layers)) for _ in range(3)
+        )
+        self.out = nn.ModuleList(nn.Linear(heads * hidden, hidden) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers + 1))
+        self.bias = nn.Parameter(torch.full((layers, order, heads, 1), 0.1))
+
+    def forward(self, x: Tensor, graph: Inputs) -> Tensor | tuple[Tensor, Tensor]:
+        """Class scores of all nodes; in training also the loss of edges."""
+        z = self.dropout(F.elu(self.norms[0](self.embed(x))))
+        losses = []
+        for layer, norm in enumerate(self.norms[1:]):
+            seen, loss = self._layer(z, graph, layer)
+            z = self.dropout(norm(self.out[layer](seen.flatten(1)) + z))
+            losses.append(loss)
+        if not self.training or not self.edge_loss:
+            return self.head(z)
+        return self.head(z), self.edge_loss * torch.stack(losses).mean()
+
+    def _layer(self, z: Tensor, graph: Inputs, layer: int) -> tuple[Tensor, Tensor]:
+        q, k, v = (split(each[layer](z), self.heads) for each in (self.query, self.key, self.value))
+        rows = random_rows(self.random_features, q.shape[-1], q)
+        q, k = (features(each * self.tau**-0.5, rows, peak) for each, peak in ((q, (2,)), (k, (0, 2))))
+        if self.training:
+            noise = torch.rand(len(k), self.heads, self.draws, dtype=k.dtype, device=k.device)
+            weight = (-torch.log(-torch.log(noise)) / self.tau).exp()
+        else:
+            weight = torch.ones_like(k[..., :1])
+        gathered = torch.einsum("nhm,nhs,nhd->hsmd", k, weight, v)
+        mass = torch.einsum("nhm,hsm->nhs", q, torch.einsum("nhm,nhs->hsm", k, weight))
+        seen = (torch.einsum("nhm,hsmd->nhsd", q, gathered) / mass.unsqueeze(-1)).mean(2)
+        for name, bias in zip((graph.matrix("symmetric"), _second(graph)), self.bias[layer], strict=False):
+            seen = seen + bias.sigmoid() * graph.propagate(v, name)
+        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, graph.matrix("pattern"))
+        return seen, -(share.log() * graph.constant("one over degrees of edges", _over_degrees)).mean()
+
+
+def random_rows(count: int, width: int, like: Tensor) -> Tensor:
+    """Rows of a random orthogonal matrix, as many as needed, at the lengths of normal vectors; [count, width].
+
+    >>> rows = random_rows(3, 4, torch.ones(1))
+    >>> (rows @ rows.t()).triu(1).abs().max().item() < 1e-5
+    True
+    """
+    kind: Any = {"dtype": like.dtype, "device": like.device}
+    q, r = torch.linalg.qr(torch.randn(-(-count // width), width, width, **kind))
+    rows = (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
+    return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
+
+
+def features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
+    """Positive features whose products estimate exp(<x, y> / √d), up to a scale of each row or of all.
+
+    Of vectors of nodes, [N, heads, d], and random rows, [M, d]; the largest exponent over the dimensions ``peak`` is taken off.
+
+    >>> features(torch.zeros(1, 1, 2), torch.zeros(4, 2), (2,)).flatten().round(decimals=3).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    x = x * x.shape[-1] ** -0.25
+    score = x @ rows.t()
+    exponent = score - x.square().sum(-1, keepdim=True) / 2 - score.amax(peak, keepdim=True)
+    return (exponent.exp() + 1e-6) * len(rows) ** -0.5
+
+
+def _second(graph: Inputs) -> Csr:
+    """The pattern of A², self-loops included, normalised symmetrically."""
+
+    def make(graph: Graph) -> Any:
+        near = propagation_matrix(graph, "pattern")
+        reach = sp.csr_array(near @ near)
+        reach.data[:] = 1
+        root = sp.diags_array(reach.sum(1) ** -0.5)
+        return sp.csr_array(root @ reach @ root)
+
+    return graph.own_matrix("reach of two", make, symmetric=True)
+
+
+def _over_degrees(graph: Graph) -> np.ndarray:
+    degree = np.diff(propagation_matrix(graph, "pattern").indptr)
+    return np.repeat(1 / degree, degree)[:, None]

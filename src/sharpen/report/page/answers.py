@@ -1,0 +1,119 @@
+"""The parts of the page of a fit about what was predicted, and about which nodes to label next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sharpen.graph import Graph
+from sharpen.report.charts import rounded
+from sharpen.report.names import shortened
+from sharpen.report.page.nodes import nodes_section
+from sharpen.report.page.sections import section, words
+
+
+def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Nodes worth labeling next, if somebody asked.
+
+    Args:
+        summary: What ``sharpen fit`` writes to ``summary.json``.
+
+    >>> suggested_sections({"suggestions": None})
+    []
+    >>> row = {"id": "n7", "label": "a", "probability": 0.5, "left": 0.8}
+    >>> suggested_sections({"suggestions": [row]})[0]["title"]
+    'Worth labeling next'
+    """
+    rows = summary.get("suggestions")
+    if rows is None:
+        return []
+    if not rows:
+        return [section("Worth labeling next", words(["Every node has a label."]), half=False)]
+    left = rounded((100 * row["left"] for row in rows), 1)
+    chart = {
+        "kind": "table",
+        "title": "",
+        "columns": [
+            {"name": "node", "kind": "text", "values": [shortened(str(row["id"])) for row in rows]},
+            {"name": "predicted now", "kind": "text", "values": [shortened(row["label"]) for row in rows]},
+            {"name": "probability", "kind": "number", "values": rounded(r["probability"] for r in rows), "decimals": 3},
+            {"name": "left uncertain, %", "kind": "number", "values": left, "decimals": 1},
+        ],
+        "rows": 20,
+        "plain": len(rows) <= 20,
+        "things": "nodes",
+        "search": "Search nodes",
+        "wide": True,
+    }
+    text = (
+        "The unlabeled nodes whose labels would settle most of the others, in the order in which to label them. The last column is "
+        "how much of what is uncertain would be left after this one and those above."
+    )
+    return [section("Worth labeling next", chart, text=text, half=False) | {"file": "suggestions.csv"}]
+
+
+def predicted_sections(
+    summary: Mapping[str, Any],
+    graph: Graph,
+    ids: Sequence[str] | np.ndarray,
+    probabilities: np.ndarray,
+    because: pd.DataFrame | None,
+) -> list[dict[str, Any]]:
+    """How many nodes were given each class, and the nodes one by one.
+
+    Args:
+        summary, graph, ids, probabilities, because: As for :func:`sharpen.report.page.fit_page`.
+    """
+    counts = summary["predicted"]
+    total = max(1, sum(counts.values()))
+    names = sorted(counts, key=lambda name: -counts[name])
+    chart = {
+        "kind": "table",
+        "title": "",
+        "columns": [
+            {"name": "class", "kind": "text", "values": [shortened(name) for name in names]},
+            {"name": "predicted", "kind": "number", "values": [counts[name] for name in names], "decimals": 0},
+            {
+                "name": "in %",
+                "kind": "number",
+                "values": rounded(100 * counts[n] / total for n in names),
+                "decimals": 1,
+            },
+            {"name": "labels given", "kind": "number", "values": [summary["labels"][n] for n in names], "decimals": 0},
+        ],
+        "sort": 1,
+        "down": True,
+        "rows": 12,
+        "plain": len(names) <= 12,
+        "things": "classes",
+        "search": "Search classes",
+        "wide": True,
+    }
+    best = summary["chosen"][0]
+    nodes = nodes_section(
+        graph,
+        ids,
+        probabilities,
+        given=graph.y.numpy(),
+        text=f"The most uncertain first. Calibrated probabilities of {best['name']}"
+        + (" and those that are averaged with it" if len(summary["chosen"]) > 1 else "")
+        + "; of nodes whose label was given, they say how well it fits in."
+        + (f" {summary['reasons']['text']}" if because is not None else ""),
+        because=because,
+    )
+    return [
+        section("What was predicted", chart, text=_abstention(summary), half=False)
+        | {"file": summary.get("predictions", "predictions.csv")},
+        nodes,
+    ]
+
+
+def _abstention(summary: Mapping[str, Any]) -> str:
+    text = "Unlabeled nodes, by the class that they were given."
+    if summary["abstain"] is not None:
+        threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
+        text += f" Below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
+    return text
