@@ -1,7 +1,7 @@
 # `make run`   set everything up, then compare sharpened with plain training on a graph that ships with scikit-learn
 # `make test`  set everything up, then lint, type-check and test
 # `make docs`  make these documents into a site, with the reference: site/index.html
-# `make results` make every table, figure and number of results/, docs/findings.md and docs/evidence.md anew from results/store
+# `make results` make every table, figure and number of results/, docs/findings.md, docs/evidence.md and docs/guide/few-labels.md anew from records
 # `make field` train every method of the field on one set of splits, on a GPU, into results/store; it resumes
 # `make clean` forget the virtual environment and all outputs
 
@@ -42,6 +42,8 @@ results: $(READY)
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md docs/evidence.md --results results
 	$(BIN)/python results/field.py report docs/field.md
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report label-rates-small --protocol all --store results/few-labels/store --out results/few-labels --figures
+	$(BIN)/python results/label_rates.py docs/guide/few-labels.md --figure docs/images/label-rates-small.png
 
 # Every method of the field on one set of splits: tune all alike, choose, train, report. It resumes; on a GPU it takes hours.
 field: $(READY)

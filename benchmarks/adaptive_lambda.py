@@ -24,6 +24,7 @@ from sharpen import load_dataset, train
 from sharpen.entropy import tsallis_entropy
 from sharpen.kernels.loss import population_loss
 from sharpen.models.inputs import Inputs
+from sharpen.report.names import dataset_title
 from sharpen.studies import load_study
 from sharpen.studies.protocol import runs
 from sharpen.training import full_batch
@@ -98,7 +99,8 @@ def table(frame: pd.DataFrame) -> str:
     """The paired gain of every way over plain training, and of that over a constant λ with the same balance, as Markdown."""
     cells = list(dict.fromkeys(zip(frame["dataset"], frame["labels"], strict=True)))
     scores = frame.set_index(["dataset", "labels", "way", "balance", "draw"])["test_last"].sort_index() * 100
-    lines = ["| λ | balance | " + " | ".join(f"{d}, {n}" for d, n in cells) + " |", "|---|---|" + "---|" * len(cells)]
+    head = ["λ", "balance", *(f"{dataset_title(dataset)}, {labels}" for dataset, labels in cells)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for balance in (0.25, 0.0):
         for way in WAYS:
             row = [way, f"{balance:g}"]
@@ -110,7 +112,8 @@ def table(frame: pd.DataFrame) -> str:
                 row.append("" if own is None or plain is None else gain(own, plain))
                 if way != "constant" and own is not None:
                     row[-1] += f" ({gain(own, scores.loc[cell].loc['constant', balance])})"
-            lines.append("| " + " | ".join(row) + " |")
+            if any(row[2:]):
+                lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 

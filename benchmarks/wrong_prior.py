@@ -18,6 +18,7 @@ import typer
 from sharpen import Trial, load_dataset, train
 from sharpen.evaluation import paired_difference
 from sharpen.prior import proportions
+from sharpen.report.names import dataset_title
 from sharpen.studies import load_study
 from sharpen.studies.protocol import runs
 
@@ -36,10 +37,10 @@ def wrong(shares: list[float], place: int, factor: float) -> str:
     return ",".join(f"{share if c == place else rest * own:.12g}" for c, own in enumerate(shares))
 
 
-def variants(name: str, true: list[float], place: int) -> dict[str, Trial]:
+def variants(name: str, true: list[float], place: int, strong: bool) -> dict[str, Trial]:
     """Every way to train a draw that is wrong about one class."""
     small = load_study("label-rates-small").variants
-    known = small["true-prior"].trial(name, "gcn")
+    known = small["true-prior-strong" if strong else "true-prior"].trial(name, "gcn")
     told = {label: replace(known, prior=wrong(true, place, factor)) for label, factor in FACTORS.items()}
     return {
         "plain": small["plain"].trial(name, "gcn"),
@@ -49,13 +50,13 @@ def variants(name: str, true: list[float], place: int) -> dict[str, Trial]:
     }
 
 
-def measure(name: str, labels: int, first: int, draws: int) -> pd.DataFrame:
+def measure(name: str, labels: int, first: int, draws: int, strong: bool) -> pd.DataFrame:
     """The test accuracy of every variant at the last epoch, one row for each run."""
     data = load_dataset(name)
     true = proportions("oracle", data.graph.num_classes, [], data.graph.y.numpy())
     rows, trials = [], []
     for split, seed in runs(name, f"few-{labels}", first + draws)[first:]:
-        for label, trial in variants(name, true, seed % len(true)).items():
+        for label, trial in variants(name, true, seed % len(true), strong).items():
             rows.append({"dataset": name, "labels": labels, "draw": seed, "variant": label})
             trials.append(replace(trial, split=split, seed=seed))
     records = train(data, trials, device="cpu", progress=False)
@@ -63,13 +64,21 @@ def measure(name: str, labels: int, first: int, draws: int) -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Mean accuracy of plain training, and every other variant's paired gain with its 95 % t interval, as Markdown."""
-    names = list(dict.fromkeys(frame["variant"]))
-    lines = ["| | draws | plain | " + " | ".join(names[1:]) + " |", "|---|" + "---|" * (len(names) + 1)]
+    """As Markdown: plain training, what balance and true prior gain over it, and what a wrong prior loses against the true one."""
+    head = [
+        "graph, labels per class",
+        "draws",
+        "plain",
+        "balance",
+        "true prior",
+        *(f"{name}: loss" for name in FACTORS),
+    ]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for (dataset, labels), own in frame.groupby(["dataset", "labels"], sort=False):
         wide = own.pivot(index="draw", columns="variant", values="test_last").dropna() * 100
-        row = [f"{dataset}, {labels}", str(len(wide)), f"{wide['plain'].mean():.1f}"]
-        row += [gain(wide[variant], wide["plain"]) for variant in names[1:]]
+        row = [f"{dataset_title(dataset)}, {labels}", str(len(wide)), f"{wide['plain'].mean():.1f}"]
+        row += [gain(wide[name], wide["plain"]) for name in ("balance", "true prior")]
+        row += [gain(wide[name], wide["true prior"]) for name in FACTORS]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
@@ -89,6 +98,7 @@ def main(
     datasets: Annotated[str, typer.Option(help="Names, as cora,citeseer.")] = "cora,citeseer,pubmed",
     labels: Annotated[str, typer.Option(help="Labels for each class, as 5,20.")] = "5,20",
     draws: Annotated[int, typer.Option(help="How many draws of each.")] = 20,
+    strong: Annotated[bool, typer.Option(help="λ = 0.5 and balance 3 in place of 0.25 and 0.25.")] = False,
     out: Annotated[Path | None, typer.Option(help="Where to append one row per run, as CSV.")] = None,
     show: Annotated[list[Path] | None, typer.Option(help="Run nothing: print the table of these files.")] = None,
 ) -> None:
@@ -103,7 +113,7 @@ def main(
             for number in map(int, labels.split(",")):
                 if ((done[columns] == [name, number, first]).all(axis=1)).any():
                     continue
-                rows = measure(name, number, first, min(STEP, draws - first))
+                rows = measure(name, number, first, min(STEP, draws - first), strong)
                 if out is not None:
                     rows.to_csv(out, mode="a", header=not out.exists(), index=False)
                 done = pd.concat([done, rows]) if len(done) else rows

@@ -80,7 +80,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Links]:
 
     out = tmp_path_factory.mktemp("docs") / "site"
     build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out)))
-    pages = (path for path in out.rglob("*.html") if path.parent.name != "results" and path.name != "404.html")
+    pages = (
+        path for path in out.rglob("*.html") if "results" not in path.relative_to(out).parts and path.name != "404.html"
+    )
     return {path: Links(path.read_text(encoding="utf-8")) for path in pages}
 
 

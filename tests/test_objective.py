@@ -430,7 +430,7 @@ def test_module_has_no_state_and_can_be_copied() -> None:
 
 
 def test_repr_shows_the_settings() -> None:
-    assert repr(SharpeningLoss()) == "SharpeningLoss(lam=0.25, q=2.0)"
+    assert repr(SharpeningLoss()) == "SharpeningLoss(lam=auto, q=2.0)"
     assert repr(SharpeningLoss([0.5, 1.0], 0.0, 1.0, np.array([0.1, 0.2]), margin, [1, 2])) == (
         "SharpeningLoss(lam=[0.5, 1.0], lam_labeled=0.0, q=1.0, balance=[0.1, 0.2], "
         "uncertainty=margin, class_weight=[1, 2])"

@@ -98,6 +98,15 @@ def test_no_unlabeled_node_adds_nothing_and_no_nan() -> None:
     assert torch.isfinite(logits.grad).all()
 
 
+def test_one_class_leaves_nothing_to_pull() -> None:
+    logits, half = random_logits(4, 1).requires_grad_(), torch.tensor([1.0, 1.0, 0.0, 0.0], dtype=torch.float64) / 2
+    parts = sharpening_parts(logits, torch.zeros(4, dtype=torch.int64), half, 0.5 - half, prior=shares(1))
+    assert parts.divergence is not None
+    (gradient,) = torch.autograd.grad(parts.divergence, logits)
+    assert parts.divergence.item() == 0
+    torch.testing.assert_close(gradient, torch.zeros_like(logits))
+
+
 def test_a_class_without_a_label_is_pulled_up() -> None:
     """Class 2 has no label; the prior alone keeps it alive."""
     logits = torch.zeros(7, 3, dtype=torch.float64, requires_grad=True)

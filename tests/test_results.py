@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.scripts import findings as script
+from tests.scripts import label_rates
 
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "results" / "store"
@@ -35,3 +36,12 @@ def test_pages_and_findings_are_up_to_date(data_root):
         assert script.fill(text, blocks) == text, f"docs/{name} is not what the records say; make results"
     index = (ROOT / "results" / "README.md").read_text(encoding="utf-8")
     assert script.readme(index) == index, "make results"
+
+
+def test_the_page_on_few_labels_is_up_to_date():
+    from sharpen.report.text import report_markdown
+
+    report = label_rates.report_of()
+    page, kept = ROOT / "docs" / "guide" / "few-labels.md", ROOT / "results" / "few-labels" / f"{report.name}.md"
+    assert label_rates.filled(page, report) == page.read_text(encoding="utf-8"), "make results"
+    assert report_markdown(report, "figures") == kept.read_text(encoding="utf-8"), "make results"

@@ -61,7 +61,7 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         balance: ``auto`` (none, and as much as λ; with a ``class_prior`` as much as λ), a number, or several.
         class_prior: The class proportions of the graph, if they are known: ``{"gop": 0.85, "dem": 0.15}``, ``"gop=0.85,dem=0.15"``,
             a file of them, ``labels`` (labeled nodes are a random sample) or ``uniform``. Worth many labels where it is right;
-            a wrong one costs accuracy (docs/guide/few-labels.md).
+            one share doubled by mistake cost up to 10 points with 5 labels per class, halved up to 2.
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
         metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
         ensemble: Whether several candidates and all their folds are averaged; otherwise one run on all labels decides.

@@ -68,7 +68,8 @@ class SharpeningLoss(nn.Module):
 
     Args:
         lam: λ, the weight on unlabeled nodes: a number, or one for each member if the logits have a leading dimension; or
-            ``auto``: λ and, unless it is given, the balance follow from the number of labels (:func:`sharpen.first_choice`).
+            ``auto``: λ and, unless it is given, the balance follow from the number of labels (:func:`sharpen.first_choice`). It
+            counts those of the call; for mini-batches take both from the whole graph, ``**first_choice(n)._asdict()``.
         lam_labeled: λ_L, the weight on labeled nodes, likewise; None is -lam. 0 removes the term.
         q: order of the entropy, > 0, likewise: 2 is Gini, 1 is Shannon.
         balance: β, likewise: how strongly to reward a mean unlabeled prediction that is spread over the classes, or, with a
@@ -78,7 +79,8 @@ class SharpeningLoss(nn.Module):
         class_weight: one number >= 0 for each class, as ``weight`` in :func:`torch.nn.functional.cross_entropy`; it
             weighs the cross-entropy alone.
         prior: The class proportions of the graph where they are known, one share above 0 for each class, summing to 1; or one
-            row of them for each member. It needs a balance. A wrong prior costs accuracy: DAMAGE.
+            row of them for each member. It needs a balance. A wrong prior costs accuracy: with 5 labels for each class, one share
+            doubled by mistake cost up to 10 points, halved up to 2.
 
     One line changes in a training loop; the labels of other nodes are never used:
 
@@ -99,7 +101,7 @@ class SharpeningLoss(nn.Module):
 
     def __init__(
         self,
-        lam: Setting | str = 0.25,
+        lam: Setting | str = "auto",
         lam_labeled: Setting | None = None,
         q: Setting = 2.0,
         balance: Setting | None = None,

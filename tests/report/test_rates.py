@@ -92,12 +92,26 @@ def test_the_report_says_what_is_gained_and_where_classes_are_emptied(small, sto
     assert "Cora GCN at 3 labels per class (4 of 4 runs)" in text
     assert "balance-0.25 up to 10 labels per class, ts-0.25 beyond" in text
     assert "it loses nowhere" in text
+    assert (
+        "The rule in use, that of lam = auto: balance-0.25 up to 10 labels per class, ts-0.25 beyond. On all graphs: +"
+        in text
+    )
     assert "balance-0.25, last epoch" in text
     assert report.name == "small-all"
     markdown = report_markdown(report, None)
     assert "no-labeled-term - ts-0.25" in markdown or "no-labeled-term − ts-0.25" in markdown
     assert report_csv(report).count("\n") > 10
     assert "booktabs" in report_latex(report)
+
+
+def test_a_row_has_the_plain_score_and_every_gain_over_it(small, store):
+    report = Reader(store, {}).report(small, "all")
+    (table,) = [table for table in report.tables if table.title.endswith("GCN, last epoch")]
+    assert [column.key for column in table.columns[2:5]] == ["plain", "balance-0.25", "ts-0.25"]
+    (row,) = [row for row in table.rows if row[:2] == ("Cora", "3 labels per class")]
+    assert (row[2].mean, row[2].n) == (pytest.approx(63, abs=0.5), 4)
+    assert [row[3].difference, row[4].difference] == pytest.approx([10, -30], abs=0.5)
+    assert "n =" not in row[3].line().text  # as many as the score has
 
 
 def test_calibration_is_compared_too(small, store):
@@ -113,7 +127,7 @@ def test_the_chart_is_painted_on_paper_and_on_the_page(small, store):
     cora = charts.views["GCN, last epoch"][0]
     assert cora["title"] == "Cora GCN"
     assert [line["name"] for line in cora["series"]][:2] == ["balance-0.25", "ts-0.25"]
-    assert cora["y"]["min"] == -20  # a collapse leaves the picture
+    assert cora["y"]["min"] == -30  # a collapse leaves the picture
     assert draw(charts) is not None
     page = study_page([report], [], "")
     assert page.chapters[0]["views"][0]["name"] == "every number of labels"

@@ -65,9 +65,9 @@ class Reader:
         return done or [p for p in offered if self.outcome(source, p).finished][:1] or offered[:1]
 
     def has_runs(self, study: Study, protocol: str | None) -> bool:
-        """Whether there is any run of a study, or of the study that it reads, under a protocol; None: under any."""
+        """Whether there is any run of a study, or of the study that it reads, under a protocol; None or all: under any."""
         source = _source(study)
-        asked = [each for each in source.protocols if protocol in (None, each)]
+        asked = [each for each in source.protocols if protocol in (None, ALL, each)]
         return any(self.outcome(source, each).finished for each in asked)
 
     def traces(self, outcome: Outcome) -> Traces:

@@ -6,18 +6,29 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sharpen.advice import first_choice
 from sharpen.analysis.outcome import Outcome
-from sharpen.analysis.rates import RateCurve, RatePoint, derive_rule, halves, judge, merged, rate_curves
+from sharpen.analysis.rates import (
+    RateCurve,
+    RatePoint,
+    Rule,
+    Verdict,
+    derive_rule,
+    halves,
+    judge,
+    merged,
+    rate_curves,
+)
 from sharpen.evaluation import paired_difference
 from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report, Sentences, Tables
-from sharpen.report.cells import Gain, signed
+from sharpen.report.cells import Gain, Score, signed
 from sharpen.report.charts import Chart, axis, lines, series
 from sharpen.report.names import cell_title, dataset_title, model_title, plural
 from sharpen.report.shares import run_seconds
 from sharpen.report.study_tables import details
 from sharpen.report.study_text import cost_sentence, provenance_sentence
 from sharpen.report.tables import Column, Place, Table
-from sharpen.studies.protocol import Rate
+from sharpen.studies.protocol import rate_of
 from sharpen.studies.spec import Study
 
 EPOCHS = {"last epoch": "test_last", "epoch by validation": "test"}
@@ -34,7 +45,7 @@ QUALITY = {
 """What else is compared, and what to call it; scaled: after temperature scaling on validation labels."""
 _COLORS = ("blue", "vermilion", "green", "pink", "amber", "sky", "wine", "olive", "ink")
 # A collapse loses tens of points; what lies below leaves the picture, and the table has it.
-_LOWEST = -20.0
+_LOWEST, _HIGHEST = -30.0, 20.0
 # What a rule may not be made of: it knows more than the number of labels.
 _KNOWS_MORE = "prior"
 
@@ -55,7 +66,7 @@ def rates_report(scored: _Scored) -> Report:
     calibration = _quality_table(study, scored)
     blocks: list[Block] = [Sentences(FOUND, tuple(findings))] if findings else []
     if last:
-        blocks += [_gain_charts(study, curves), Tables("Gain by number of labels", _tables(study, curves))]
+        blocks += [_gain_charts(study, curves), Tables("Gain by number of labels", _tables(study, scored, curves))]
     if calibration.rows:
         blocks.append(Tables("Calibration", {"all": calibration}))
     short = sum(cell.reason is not None for cell in whole.cells)
@@ -124,25 +135,48 @@ def _collapse_sentences(curves: Sequence[RateCurve]) -> list[str]:
 
 
 def _rule_sentences(study: Study, curves: Sequence[RateCurve]) -> list[str]:
-    """The rule that half of the graphs gives, and what it does on the other half; then the other way round."""
+    """The rule that half of the graphs gives, and what it does on the other half; the other way round; and the rule in use."""
     own = [name for name in _variants(study) if _KNOWS_MORE not in study.variants[name].fields]
     told = []
     for chosen_on, tested_on in (halves(study), halves(study)[::-1]):
         found = derive_rule(curves, chosen_on, own)
         tested = None if found is None else judge(found.rule, curves, tested_on)
-        if found is None or tested is None or not tested.cells:
-            continue
-        rule = found.rule
-        lost = ", ".join(
-            f"{cell_title(dataset, model)} at {rate} ({signed(gain)})"
-            for (dataset, model, rate), gain in tested.losses.items()
-        )
-        told.append(
-            f"The rule of {', '.join(map(dataset_title, chosen_on))}: {rule.few} up to {rule.threshold:g} labels per class, "
-            f"{rule.many} beyond. On the other graphs: {signed(tested.gain)} points in the mean of {tested.cells} cells, "
-            f"{signed(tested.few_gain)} at 3 to 10 labels per class; {f'it loses on {lost}' if lost else 'it loses nowhere'}."
-        )
+        if tested is not None and tested.cells:
+            told.append(
+                f"The rule of {', '.join(map(dataset_title, chosen_on))}: {_verdict(tested, 'the other graphs')}"
+            )
+    used = _rule_in_use(study, curves)
+    if used is not None and (tested := judge(used, curves, study.datasets)).cells:
+        told.append(f"The rule in use, that of lam = auto: {_verdict(tested, 'all graphs')}")
     return told
+
+
+def _verdict(tested: Verdict, where: str) -> str:
+    rule = tested.rule
+    lost = ", ".join(
+        f"{cell_title(dataset, model)} at {rate} ({signed(gain)})"
+        for (dataset, model, rate), gain in tested.losses.items()
+    )
+    return (
+        f"{rule.few} up to {rule.threshold:g} labels per class, {rule.many} beyond. On {where}: {signed(tested.gain)} points in "
+        f"the mean of {tested.cells} cells, {signed(tested.few_gain)} at 3 to 10 labels per class; "
+        f"{f'it loses on {lost}' if lost else 'it loses nowhere'}."
+    )
+
+
+def _rule_in_use(study: Study, curves: Sequence[RateCurve]) -> Rule | None:
+    """What :func:`sharpen.first_choice` says, in the variants of the study; None if it has no such variants."""
+    named = {
+        (fields.get("lam"), fields.get("balance", 0.0)): name
+        for name, fields in ((name, study.variants[name].fields) for name in _variants(study))
+        if not {*fields} & {"lam_labeled", _KNOWS_MORE}
+    }
+    numbers = sorted({point.labels for curve in curves for point in curve.points})
+    few = [labels for labels in numbers if first_choice(labels) == first_choice(numbers[0])]
+    try:
+        return Rule(named[first_choice(numbers[0])], named[first_choice(numbers[-1])], few[-1])
+    except (KeyError, IndexError):
+        return None
 
 
 def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> Charts:
@@ -152,9 +186,10 @@ def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> Cha
     views: dict[str, Sequence[Chart | None]] = {}
     for epoch, own in curves.items():
         for model in models:
-            datasets = dict.fromkeys(curve.dataset for curve in own if curve.model == model)
+            of_model = [curve for curve in own if curve.model == model]
+            datasets = [name for name in study.datasets if any(curve.dataset == name for curve in of_model)]
             charts = [
-                _chart(cell_title(name, model), [c for c in own if (c.dataset, c.model) == (name, model)], color)
+                _chart(cell_title(name, model), [curve for curve in of_model if curve.dataset == name], of_model, color)
                 for name in datasets
             ]
             if charts:
@@ -165,13 +200,16 @@ def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> Cha
         views,
         text="The gain over plain training on the same draws, in points, with its 95 % t interval. Losses of more than "
         f"{-_LOWEST:g} points leave the picture: there classes are emptied.",
-        layout=Layout("label-rates", (2.6, 2.0), columns=4, legend=True, views=on_paper),
+        layout=Layout("label-rates", (2.6, 2.0), columns=3, legend=True, views=on_paper),
     )
 
 
-def _chart(title: str, own: Sequence[RateCurve], color: Mapping[str, str]) -> Chart:
+def _chart(title: str, own: Sequence[RateCurve], all_: Sequence[RateCurve], color: Mapping[str, str]) -> Chart:
+    """The curves of one graph, on the axes that all graphs with its kind of rates share."""
     kind = own[0].points[0].rate.kind
-    numbers = sorted({point.rate.number for curve in own for point in curve.points})
+    alike = [point for curve in all_ for point in curve.points if point.rate.kind == kind]
+    numbers = sorted({point.rate.number for point in alike})
+    ends = [end for point in alike for which in (0, 1) if (end := _end(point, which)) is not None]
     drawn = [
         series(
             curve.variant,
@@ -184,11 +222,12 @@ def _chart(title: str, own: Sequence[RateCurve], color: Mapping[str, str]) -> Ch
         )
         for curve in own
     ]
-    gains = [value for line in drawn for value in (*line["low"], *line["y"]) if value is not None]
     label = "labels per class" if kind == "few" else "labeled nodes (%)"
     ticks = [[number, str(number)] for number in numbers]
-    y = axis("gain (points)", decimals=1, min=max(_LOWEST, min(gains, default=0.0) - 0.5))
-    return lines(title, axis(label, decimals=0, symlog=1, ticks=ticks), y, drawn, zero=True, height=220)
+    ends_of_x = {"min": numbers[0], "max": numbers[-1]} if len(numbers) > 1 else {}
+    x = axis(label, decimals=0, symlog=1, ticks=ticks, **ends_of_x)
+    y = axis("gain (points)", decimals=1, min=max(_LOWEST, min(ends) - 0.5), max=min(_HIGHEST, max(ends) + 0.5))
+    return lines(title, x, y, drawn, zero=True, height=220)
 
 
 def _end(point: RatePoint, which: int) -> float | None:
@@ -199,36 +238,63 @@ def _shown(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _tables(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> dict[str, Table]:
+def _tables(study: Study, scored: _Scored, curves: Mapping[str, Sequence[RateCurve]]) -> dict[str, Table]:
+    models = dict.fromkeys(curve.model for own in curves.values() for curve in own)
     return {
-        f"{variant}, {epoch}": _rate_table(f"{study.title}: {variant} against {study.baseline}, {epoch}", chosen)
-        for epoch, own in curves.items()
-        for variant in _variants(study)
-        if (chosen := [curve for curve in own if curve.variant == variant])
+        f"{model_title(model)}, {epoch}": _rate_table(
+            f"{study.title}: {model_title(model)}, {epoch}", study, scored[score], curves[epoch], model
+        )
+        for epoch, score in EPOCHS.items()
+        for model in models
     }
 
 
-def _rate_table(title: str, curves: Sequence[RateCurve]) -> Table:
-    """One comparison: a row for each cell, a column for each number of labels."""
-    rates = sorted({point.rate for curve in curves for point in curve.points})
-    columns = [Column("cell", "cell"), *(Column(_key(rate), rate.words, "right") for rate in rates)]
-    rows: list[tuple[Place, ...]] = []
-    for curve in curves:
-        at = {point.rate: point for point in curve.points}
-        rows.append((cell_title(curve.dataset, curve.model), *(_gain(at.get(rate)) for rate in rates)))
-    return Table(
-        title, tuple(columns), tuple(rows), notes=("Points, with 95 % t intervals; bold where they exclude zero.",)
+def _rate_table(
+    title: str, study: Study, outcomes: Sequence[Outcome], curves: Sequence[RateCurve], model: str
+) -> Table:
+    """A row for each graph and number of labels: plain training's score, then the gain of every variant over it."""
+    gains = {
+        (curve.dataset, curve.variant, point.rate): point
+        for curve in curves
+        if curve.model == model
+        for point in curve.points
+    }
+    variants = [name for name in _variants(study) if any(name == variant for _, variant, _ in gains)]
+    assert study.baseline is not None  # a study with comparisons has one
+    plain = {
+        (cell.dataset, rate): cell.sides[study.baseline]
+        for told in outcomes
+        for cell in told.cells
+        if cell.model == model and study.baseline in cell.sides and (rate := rate_of(told.protocol)) is not None
+    }
+    rows: list[tuple[Place, ...]] = [
+        (
+            dataset_title(dataset),
+            rate.words,
+            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            *(_gain(gains.get((dataset, variant, rate)), side.n) for variant in variants),
+        )
+        for dataset in study.datasets
+        for rate in sorted({rate for own, rate in plain if own == dataset})
+        if (side := plain[dataset, rate]).runs
+    ]
+    columns = [
+        Column("graph", "graph"),
+        Column("rate", "labels"),
+        Column("plain", f"{study.baseline} (%)", "right"),
+        *(Column(name, name, "right") for name in variants),
+    ]
+    note = (
+        "Score with its standard deviation over n draws; gains in points, paired on as many unless they say otherwise, with 95 % t "
+        "intervals, bold where they exclude zero."
     )
+    return Table(title, tuple(columns), tuple(rows), notes=(note,))
 
 
-def _key(rate: Rate) -> str:
-    return f"{rate.kind}-{rate.number}"
-
-
-def _gain(point: RatePoint | None) -> Gain | None:
+def _gain(point: RatePoint | None, draws: int) -> Gain | None:
     if point is None or point.gain is None:
         return None
-    return Gain(point.gain, point.interval, point.effect.n, tell_n=False)
+    return Gain(point.gain, point.interval, point.effect.n, tell_n=point.effect.n != draws)
 
 
 def _quality_table(study: Study, scored: _Scored) -> Table:

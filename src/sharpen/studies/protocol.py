@@ -56,7 +56,8 @@ class Rate(NamedTuple):
     @property
     def words(self) -> str:
         """For people."""
-        return f"{self.number} labels per class" if self.kind == "few" else f"{self.number} % of the nodes"
+        labels = "label" if self.number == 1 else "labels"
+        return f"{self.number} {labels} per class" if self.kind == "few" else f"{self.number} % of the nodes"
 
     def split(self, dataset: str, seed: int) -> str:
         """The name of a draw."""

@@ -103,7 +103,7 @@ def _leading(reports: Sequence[Report]) -> Report:
 
 
 def _headline(report: Report) -> str:
-    if not report.study.compare or report.study.reads is not None:
+    if not report.study.compare or report.study.reads is not None or report.protocol == ALL:
         return f"{report.study.title}."
     counts = _leading_tally(report)
     if counts is None:
@@ -119,8 +119,8 @@ def _opening(study: Study) -> str:
 
 
 def _leading_tally(report: Report) -> Tally | None:
-    """Over the cells of the first comparison, if it has one."""
-    if not report.study.compare or report.study.reads is not None:
+    """Over the cells of the first comparison, if it has one; not over numbers of labels, which are no cells of one table."""
+    if not report.study.compare or report.study.reads is not None or report.protocol == ALL:
         return None
     return tally(effect for _, effect in report.outcome.effects(report.study.compare[0].name))
 
@@ -146,7 +146,11 @@ def _tiles(reports: Sequence[Report], leading: Report, costs: Sequence[Cost], re
         tiles.append((f"{counts.gains} of {counts.cells}", f"cells gain{counts.after}; {counts.losing}"))
     if len(studies) > 1:
         tiles.append((f"{ready} of {len(studies)}", "studies have results"))
-    tiles.append((f"{leading.outcome.complete} of {len(cells)}", f"cells are complete ({leading.study.title})"))
+    if leading.protocol == ALL:
+        known = sum(cell.reason is None for cell in cells)
+        tiles.append((f"{known} of {len(cells)}", "cells, each a graph, a model and a number of labels, have runs"))
+    else:
+        tiles.append((f"{leading.outcome.complete} of {len(cells)}", f"cells are complete ({leading.study.title})"))
     tiles.append((f"{runs:,}", "training runs"))
     if costs:
         tiles.append((duration(seconds), f"on {devices}"))

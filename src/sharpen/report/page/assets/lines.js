@@ -17,9 +17,9 @@ function linesChart(host, spec) {
     const yTicks = named(spec.y) ?? marked(ticks(yLow, yHigh, 5));
     const wide = Math.max(...yTicks.map(([, text]) => text.length));
     const box = { left: 14 + 7 * wide, right: width - 14, top: 26, bottom: height - 40 };
-    const X = (x) => box.left + ((x - xLow) / (xHigh - xLow)) * (box.right - box.left);
-    const bent = bend(spec.y);
-    const Y = (y) => box.bottom - ((bent(y) - bent(yLow)) / (bent(yHigh) - bent(yLow))) * (box.bottom - box.top);
+    const [bentX, bentY] = [bend(spec.x), bend(spec.y)];
+    const X = (x) => box.left + ((bentX(x) - bentX(xLow)) / (bentX(xHigh) - bentX(xLow))) * (box.right - box.left);
+    const Y = (y) => box.bottom - ((bentY(y) - bentY(yLow)) / (bentY(yHigh) - bentY(yLow))) * (box.bottom - box.top);
     place = { X, Y, box };
     surface.setAttribute("viewBox", `0 0 ${width} ${height}`);
     surface.setAttribute("height", height);
