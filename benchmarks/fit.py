@@ -37,6 +37,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from torch_geometric.nn import LabelPropagation
 
 from sharpen import Graph, NodeClassifier, Split, Trial, load_dataset, train
@@ -150,6 +151,23 @@ def propagation(bench: Bench, known: np.ndarray, draw: int) -> np.ndarray:
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
+def spread(bench: Bench, known: np.ndarray, draw: int) -> np.ndarray:
+    """scikit-learn's LabelSpreading over the nearest neighbours of the features."""
+    x = bench.x.toarray() if scipy.sparse.issparse(bench.x) else bench.x
+    model = LabelSpreading(kernel="knn", n_neighbors=7).fit(x, known)
+    p = np.full((len(known), bench.graph.num_classes), 1e-9)
+    p[:, model.classes_] += np.nan_to_num(model.label_distributions_)
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+def train_oneself(bench: Bench, known: np.ndarray, draw: int) -> np.ndarray:
+    """scikit-learn's self-training around logistic regression on the columns."""
+    model = SelfTrainingClassifier(LogisticRegression(max_iter=1000), threshold=0.75).fit(bench.x, known)
+    p = np.zeros((len(known), bench.graph.num_classes))
+    p[:, model.classes_] = model.predict_proba(bench.x)
+    return p
+
+
 def network(bench: Bench, known: np.ndarray, draw: int, **settings: Any) -> np.ndarray:
     """One run of a model on all labels, its last epoch."""
     split = Split("drawn", train=np.flatnonzero(known >= 0), val=[], test=[])
@@ -191,6 +209,8 @@ METHODS: dict[str, tuple[str, Callable[[Bench, np.ndarray, int], Answer]]] = {
         lambda b, known, draw: trees(b.beside_labels(known), known, b.graph.num_classes),
     ),
     "propagation": ("label propagation", propagation),
+    "spreading": ("LabelSpreading", spread),
+    "self-training": ("SelfTraining", train_oneself),
     "gcn": ("GCN", lambda b, known, draw: network(b, known, draw, **_GCN)),
     "grand": ("GRAND-like", lambda b, known, draw: network(b, known, draw, **_GRAND)),
     "fit": ("fit", fit),

@@ -126,6 +126,13 @@ def blocks(field: Outcome, tuning: Outcome, boards: list[Leaderboard]) -> dict[s
     }
 
 
+def filled(path: Path, reader: Reader) -> str:
+    """The text of a file with its numbers made anew from a store."""
+    field = reader.outcome(load_study("field"), "paired")
+    made = blocks(field, reader.outcome(load_study("field-tuning"), "tuning"), leaderboards(field))
+    return fill(path.read_text(encoding="utf-8"), made)
+
+
 def plot(boards: list[Leaderboard], path: Path) -> None:
     """Score against the time of a run: a panel for each graph, a named point for each method."""
     rows = -(-len(boards) // 2)
@@ -161,19 +168,17 @@ def main() -> None:
         check(given.file, given.model, given.dataset)
         return
     reader = Reader(Store(given.store), {})
-    tuning = reader.outcome(load_study("field-tuning"), "tuning")
     if given.what == "choose":
+        tuning = reader.outcome(load_study("field-tuning"), "tuning")
         rows = ["dataset,model,configuration", *(",".join(map(str, row)) for row in choices(tuning))]
         given.file.write_bytes(("\n".join(rows) + "\n").encode())
         print(f"{len(rows) - 1} of {len(tuning.cells)} cells are tuned; {given.file}")
         return
-    field = reader.outcome(load_study("field"), "paired")
-    boards = leaderboards(field)
-    made = blocks(field, tuning, boards)
-    given.file.write_bytes(fill(given.file.read_text(encoding="utf-8"), made).encode())  # the same line ends everywhere
+    given.file.write_bytes(filled(given.file, reader).encode())  # the same line ends everywhere
+    boards = leaderboards(reader.outcome(load_study("field"), "paired"))
     if any(board.ranked for board in boards):
         plot([board for board in boards if board.ranked], FIGURE)
-    print(made["field"]())
+    print(sentences(board_sentences(boards)))
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def test_machines_of_one_name_are_told_apart(cluster):
 @pytest.mark.parametrize(
     ("nodes", "device", "precision", "message"),
     [
-        ([node(4)], "cuda", "float32", "has no GPU to train on; use --device cpu"),
+        ([node(4)], "cuda", "float32", "has no GPU to train on; use device='cpu'"),
         ([node(0)], "auto", "float32", "has no CPU to train on"),
         ([node(4)], "cuda:1", "float32", "choose auto, cpu or cuda"),
         ([node(4)], "auto", "tf32", "on GPUs only"),

@@ -10,8 +10,12 @@ import torch
 
 from sharpen import Graph, NodeClassifier
 from sharpen.errors import InputError
-from sharpen.fitting.explanations import Explainer
-from sharpen.fitting.reasons import exact_scores, find_reasons
+from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.ensemble import Part
+from sharpen.fitting.explanations import Explainer, LinearScores, stand_in
+from sharpen.fitting.fitted import Fitted
+from sharpen.fitting.propagated import LogisticOnHops
+from sharpen.fitting.reasons import delivered_scores, find_reasons
 from sharpen.models.inputs import Inputs
 from sharpen.models.s2gc import S2GC
 
@@ -38,12 +42,20 @@ def linear(camps: Graph) -> NodeClassifier:
     return NodeClassifier(**settings, budget=0.2).fit(camps)
 
 
+def only(classifier: NodeClassifier, part: Part) -> Fitted:
+    ensemble = dataclasses.replace(classifier._fitted.ensemble, parts=[part])
+    return dataclasses.replace(classifier._fitted, ensemble=ensemble)
+
+
+def taken_apart(fitted: Fitted, graph: Graph) -> tuple[LinearScores, str]:
+    return delivered_scores(fitted, graph, graph.y.numpy(), np.full((24, 2), 0.5))
+
+
 def test_reasons_of_s2gc_are_those_of_the_network_itself(camps: Graph, linear: NodeClassifier) -> None:
     [part] = linear._fitted.ensemble.parts
     part = dataclasses.replace(part, counts=[2.0], candidate=dataclasses.replace(part.candidate, spread=False))
-    fitted = dataclasses.replace(linear._fitted, ensemble=dataclasses.replace(linear._fitted.ensemble, parts=[part]))
-    scores = exact_scores(fitted)
-    assert scores is not None
+    scores, method = taken_apart(only(linear, part), camps)
+    assert method == "exact"
     network = S2GC(3, 2)
     network.load_state_dict({name: torch.from_numpy(value) for name, value in part.weights[0].items()})
     inputs = Inputs(camps, torch.device("cpu"), torch.float32)
@@ -51,15 +63,28 @@ def test_reasons_of_s2gc_are_those_of_the_network_itself(camps: Graph, linear: N
     np.testing.assert_allclose(Explainer(camps, camps.y.numpy(), scores).scores(), said, atol=1e-4)
 
 
-def test_labels_that_spread_are_no_part_of_an_exact_sum(linear: NodeClassifier) -> None:
+def test_reasons_of_regression_on_hops_are_its_own(camps: Graph, linear: NodeClassifier) -> None:
+    """Rows at unit length: each node has a factor of its own; and the mean of two runs, one with a prior."""
+    model, y = LogisticOnHops(), camps.y.numpy()
+    states = [model.fit(camps, known, 2, seed=0, balanced=False) for known in (y, np.where(np.arange(24) % 2, y, -1))]
+    states[1]["prior"] = np.array([0.5, -0.5])
+    scores, method = taken_apart(only(linear, Part(Candidate("logistic"), 1.0, [3.0], states)), camps)
+    assert method == "exact"
+    said = [model.scores(camps, state, y, 2) + state.get("prior", 0) for state in states]
+    np.testing.assert_allclose(Explainer(camps, y, scores).scores(), 3 * np.mean(said, axis=0), atol=1e-4)
+
+
+def test_what_is_not_used_is_not_named(camps: Graph, linear: NodeClassifier) -> None:
+    """Labels that spread are no part of an exact sum; a model without the graph has no reasons around a node."""
     [part] = linear._fitted.ensemble.parts
-    part = dataclasses.replace(part, candidate=dataclasses.replace(part.candidate, spread=True))
-    assert (
-        exact_scores(
-            dataclasses.replace(linear._fitted, ensemble=dataclasses.replace(linear._fitted.ensemble, parts=[part]))
-        )
-        is None
-    )
+    for candidate, around, labels in ((Candidate("s2gc", spread=True), True, True), (Candidate("gcn"), True, False),
+                                      (Candidate("mlp"), False, False)):  # fmt: skip
+        fitted = only(linear, dataclasses.replace(part, candidate=candidate))
+        p = np.random.default_rng(0).dirichlet(np.ones(2), size=24)
+        scores, method = delivered_scores(fitted, camps, camps.y.numpy(), p)
+        assert method == "stand-in"
+        assert scores.own.any()
+        assert (scores.around.any(), scores.labels.any()) == (around, labels)
 
 
 def test_the_column_that_decides_is_named(camps: Graph, linear: NodeClassifier) -> None:
@@ -118,7 +143,8 @@ def test_columns_of_data_frames_keep_their_names(camps: Graph) -> None:
 def test_only_so_many_are_explained_and_the_sentence_says_so(camps: Graph) -> None:
     random = np.random.default_rng(0)
     p = random.dirichlet(np.ones(2), size=24)
-    why = find_reasons(camps, camps.y.numpy(), p, exact=None, ids=np.arange(24), most=3)
+    scores = stand_in(camps, camps.y.numpy(), p)
+    why = find_reasons(camps, camps.y.numpy(), p, scores, "stand-in", ids=np.arange(24), most=3)
     sure = np.where(camps.y.numpy() < 0, p.max(1), np.inf)
     assert why.nodes.tolist() == np.argsort(sure)[:3].tolist()
     assert "given for 3 of 16 unlabeled nodes" in why.sentence

@@ -10,7 +10,7 @@ from sharpen.fitting.suggestions import _least_variance, suggest
 def test_each_choice_takes_the_most_off_the_variance() -> None:
     """Against inverses computed anew for every node that could be labeled."""
     random = np.random.default_rng(0)
-    f, unsure = random.normal(size=(10, 3)), random.random(10)
+    f, unsure, favor = random.normal(size=(10, 3)), random.random(10), random.random(10)
     labeled = np.arange(10) < 2
     unsure[labeled] = 0
 
@@ -18,10 +18,13 @@ def test_each_choice_takes_the_most_off_the_variance() -> None:
         q = np.linalg.inv(np.eye(3) + f[held].T @ f[held])
         return sum(u * row @ q @ row for u, row in zip(unsure, f, strict=True))
 
-    found, held = _least_variance(f, labeled, unsure, 4), labeled.copy()
+    found, held = _least_variance(f, labeled, unsure, favor, 4), labeled.copy()
     for node, left in zip(found.nodes, found.left, strict=True):
-        after = [variance(held | (np.arange(10) == i)) if not held[i] else np.inf for i in range(10)]
-        assert node == int(np.argmin(after))
+        gain = [
+            favor[i] * (variance(held) - variance(held | (np.arange(10) == i))) if not held[i] else -1
+            for i in range(10)
+        ]
+        assert node == int(np.argmax(gain))
         held[node] = True
         assert left == pytest.approx(variance(held) / variance(labeled))
 

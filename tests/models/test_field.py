@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sharpen import Trial, load_dataset, train
+from sharpen import Graph, InputError, NodeClassifier, Trial, load_dataset, train
 from sharpen.models.registry import REGISTRY
 from sharpen.models.zoo.settings import settings_of
 from sharpen.training.trials import blueprint_of
@@ -203,7 +203,7 @@ def test_coed(jump, loops):
     close(called(module), linear(h, w, "head"))
 
 
-@pytest.mark.parametrize("model", FIELD)
+@pytest.mark.parametrize("model", [name for name in REGISTRY if name in FIELD or settings_of(name) is not None])
 def test_published_settings_are_settings_of_the_model(model):
     known = settings_of(model)
     assert known is not None
@@ -217,7 +217,8 @@ def test_published_settings_are_settings_of_the_model(model):
             assert trial.epochs
             assert trial.lr
             blueprint_of(8, 3, trial).build(0)
-    assert Trial(model=model, dataset="cora").resolve("any").lr == known.of("cora").get("lr", 0.01)
+    if model in FIELD:
+        assert Trial(model=model, dataset="cora").resolve("any").lr == known.of("cora").get("lr", 0.01)
 
 
 @pytest.mark.parametrize("model", [name for name in FIELD if name not in SMALL])
@@ -235,3 +236,16 @@ def test_it_learns(model):
     assert record.test > (
         0.4 if model == "linkx" else 0.7
     )  # LINKX passes no messages, and five labels per class are few
+
+
+def test_a_model_that_knows_one_graph_is_saved_for_it_and_says_so_on_another(tmp_path):
+    rng, y = np.random.default_rng(0), np.arange(60) % 2
+    edges = rng.integers(0, 60, (2, 300))
+    graph = Graph(x=rng.normal(size=(60, 4)) + y[:, None], edge_index=edges, y=np.where(np.arange(60) < 40, y, -1))
+    fitted = NodeClassifier(model="linkx", lam=0.25, epochs=3, device="cpu").fit(graph)
+    fitted.save(tmp_path / "model.safetensors")
+    loaded = NodeClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(graph), fitted.predict_proba(graph))
+    other = Graph(x=rng.normal(size=(30, 4)), edge_index=edges % 30, class_names=graph.class_names)
+    with pytest.raises(InputError, match="LINKX does not fit"):
+        loaded.predict(other)

@@ -12,6 +12,7 @@ from scipy import stats
 from sharpen import InputError
 from sharpen.analysis.leaderboard import Leaderboard, Standing, leaderboards, mean_ranks, rank_intervals
 from sharpen.analysis.outcome import outcome
+from sharpen.report.builder import Reader
 from sharpen.report.leaderboard import board_sentences, board_table
 from sharpen.report.tables import to_markdown
 from sharpen.store import Store
@@ -67,7 +68,31 @@ def test_every_method_of_the_field_has_four_configurations_on_draws_that_are_not
         assert [len(some) for some in cell.trials.values()] == [3, 3, 3, 3], cell.cell
 
 
-def test_from_tuning_to_the_leaderboard(tmp_path, monkeypatch):
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "results"))
+    monkeypatch.delitem(sys.modules, "field", raising=False)
+    import field
+
+    return field
+
+
+def test_the_page_says_what_the_store_says(script):
+    page = ROOT / "docs" / "field.md"
+    assert script.filled(page, Reader(Store(ROOT / "results" / "store"), {})) == page.read_text(encoding="utf-8")
+
+
+def test_a_check_is_told_with_what_was_published(script, tmp_path):
+    file = tmp_path / "checks.csv"
+    row = "cora,normprop,public,10,{mean},0.5,cpu\n"
+    for mean, verdict in ((85.0, "yes"), (80.0, "no")):
+        file.write_text(",".join(script.CHECK_COLUMNS) + "\n" + row.format(mean=mean))
+        assert script.checks(file).strip().splitlines()[-1].endswith(f"| 85.46 ± 0.51 | {verdict} |")
+    with pytest.raises(InputError, match="no split is published for h2gcn"):
+        script.check(file, "h2gcn", "cora")
+
+
+def test_from_tuning_to_the_leaderboard(script, tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "_table", lambda: {})
     for name, text in (("tuning", TUNING), ("field", FIELD)):
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -76,10 +101,6 @@ def test_from_tuning_to_the_leaderboard(tmp_path, monkeypatch):
     assert load_study(tmp_path / "field.yaml").skip.keys() == {("digits", model) for model in MODELS}
     few = {"device": "cpu", "max_epochs": 6}
     run(tuned, store, protocol="tuning", **few)
-
-    monkeypatch.syspath_prepend(str(ROOT / "results"))
-    monkeypatch.delitem(sys.modules, "field", raising=False)
-    import field as script
 
     found = outcome(tuned, "tuning", store.frame(), max_epochs=6)
     chosen = script.choices(found)
@@ -104,6 +125,9 @@ def test_from_tuning_to_the_leaderboard(tmp_path, monkeypatch):
         assert one.gain.difference.n == 3
     assert "NormProp" in to_markdown(board_table(board))
     assert "3 pairs of a method and a graph" in board_sentences([board])[0]
+    report = Reader(store, {}, max_epochs=6).report(study, "paired")
+    assert report.findings == tuple(board_sentences([board]))
+    assert [block.title for block in report.blocks][:3] == ["What it found", "The leaderboard", "Over graphs"]
     made = script.blocks(reported, found, [board])
     assert "Digits" in made["field-tables"]()
     assert "18 reported runs and 12 of tuning" in made["field-cost"]()

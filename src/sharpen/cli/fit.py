@@ -197,16 +197,17 @@ class _Fitted:
     ) -> None:
         from sharpen.files.feature_names import feature_names
         from sharpen.fitting.predictions import prediction_frame
-        from sharpen.fitting.reasons import exact_scores, find_reasons, suggestion_frame
+        from sharpen.fitting.reasons import delivered_scores, find_reasons, suggestion_frame
 
         graph, ids = read.graph, read.tables.ids
         self.classifier, self.read, self.abstain = classifier, read, abstain
         self.probabilities, known = classifier.predict_proba(graph), graph.y.numpy()
         self.reasons = self.suggested = because = None
         if explain:
-            exact, names = exact_scores(classifier._fitted), feature_names(read.encoder, read.tables)
+            names = feature_names(read.encoder, read.tables)
+            scores, method = delivered_scores(classifier._fitted, graph, known, self.probabilities)
             self.reasons = find_reasons(
-                graph, known, self.probabilities, exact=exact, ids=ids, names=names, most=explain
+                graph, known, self.probabilities, scores, method, ids=ids, names=names, most=explain
             )
             because = self.reasons.frame(graph.num_nodes)
         if suggest is not None:

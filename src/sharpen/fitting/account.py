@@ -11,8 +11,8 @@ answered c right, and :math:`\bar h` the share that is right in all, which stand
 matters most where classes weigh alike in training: single runs then answer a rare class more often than their mean does.
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
-Its interval is Wilson's with a standard error of INFLATED times that of independent draws: runs and groups share labels, so hits
-hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
+Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
+hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sharpen.evaluation.paired import paired_difference, widened
 from sharpen.fitting.calibrated import HonestPredictions, coverage, quality, wilson
 from sharpen.fitting.evidence import Evidence
 
-INFLATED = 1.25
+_INFLATED = 1.25
 # The surest answers are looked at separately: so large a share of all, and so many labels at least to say something of them.
 SUREST, ENOUGH = 0.05, 20
 
@@ -62,7 +62,7 @@ def expected(honest: HonestPredictions, evidence: Evidence, answers: np.ndarray)
     return {
         **told,
         "accuracy": accuracy,
-        "accuracy_interval": wilson(accuracy * len(y), len(y), INFLATED),
+        "accuracy_interval": wilson(accuracy * len(y), len(y), _INFLATED),
         "balanced_accuracy": balanced,
         "balanced_accuracy_interval": _balanced_interval(found[count > 0], count[count > 0], balanced),
         **_detail(honest, evidence),
@@ -88,7 +88,7 @@ def beside_guessing(
     most = int(count.argmax())
     share = count[count > 0] / len(y)
     weight = np.ones(len(y)) if metric == "accuracy" else len(y) / (len(share) * count[y])
-    gap = widened(paired_difference(100 * weight * hit, 100 * weight * (y == most), resamples=0), INFLATED)
+    gap = widened(paired_difference(100 * weight * hit, 100 * weight * (y == most), resamples=0), _INFLATED)
     interval = gap.t_interval
     return {
         "class": classes[most],
@@ -163,7 +163,7 @@ def _weighted_by_answer(hit: np.ndarray, predicted: np.ndarray, share: np.ndarra
 def _balanced_interval(found: np.ndarray, count: np.ndarray, balanced: float) -> list[float]:
     """The 95 % interval of the mean over classes of the share found; a label and a miss more in each, so that none is certain."""
     share = (found + 1) / (count + 2)
-    error = INFLATED * float(np.sqrt((share * (1 - share) / (count + 2)).sum())) / len(count)
+    error = _INFLATED * float(np.sqrt((share * (1 - share) / (count + 2)).sum())) / len(count)
     return [max(0.0, balanced - 1.96 * error), min(1.0, balanced + 1.96 * error)]
 
 

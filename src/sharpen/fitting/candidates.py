@@ -15,13 +15,13 @@ from sharpen.models.custom import register
 from sharpen.models.registry import ESTIMATORS, MODELS_SHORT, PAPER_MODELS, REGISTRY, check_model, model_info
 
 # In the order in which a short search tries them. The useful λ of the paper lie around 0.25.
-AUTO_LAMS = (0.25, 0.5, 0.1, 1.0)
+_SEARCHED_LAMS = (0.25, 0.5, 0.1, 1.0)
 # With the same weight for the balance: what models that are not the paper's are tried with.
 _FEW_LAMS = (0.5, 1.0)
 # Self-training is tried where classes have no more labels than this in the median.
 _SELF_TRAINING_LABELS = 3
 # Graphs with more columns, such as bags of words, have no candidates that are made for tables.
-MOST_COLUMNS = 512
+_MOST_COLUMNS = 512
 # So many edges between labeled nodes tell whether neighbours are alike.
 _ENOUGH_EDGES = 20
 _AUTO = (*PAPER_MODELS, "appnp", "gprgnn", "grand", *ESTIMATORS)
@@ -119,7 +119,7 @@ def list_candidates(
             found.append(Candidate(name))
             continue
         few = name in REGISTRY and name not in PAPER_MODELS
-        lams = (_FEW_LAMS if few else AUTO_LAMS) if automatic[0] else _numbers(lam, "lam")
+        lams = (_FEW_LAMS if few else _SEARCHED_LAMS) if automatic[0] else _numbers(lam, "lam")
         pairs: list[tuple[float, float]] = [(0.0, 0.0)]
         if automatic[1]:
             pairs += [(v, w) for v in lams for w in ((v,) if few else (0.0, v)) if v > 0 or w == 0]
@@ -161,7 +161,7 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
             return True
         if name == "self-training":
             return few
-        if name in ("linear", "trees") and graph.num_features > MOST_COLUMNS:
+        if name in ("linear", "trees") and graph.num_features > _MOST_COLUMNS:
             return False
         return bool(graph.num_edges) or name in _WITHOUT_EDGES
 

@@ -109,7 +109,7 @@ def build_ensemble(
         own, counts = [run for run in evidence.runs[candidate] if run.ok], evidence.weights(candidate).tolist()
         more = (on_all or {}).get(candidate)
         parts.append(Part(candidate, share if more is None else share / 2, counts, [run.weights for run in own]))
-        rounds.append([*places_in_round([run.round_number for run in own])])
+        rounds.append([*_places_in_round([run.round_number for run in own])])
         if more is not None:
             parts.append(Part(candidate, share / 2, counts, [more.weights]))
             rounds.append([None])
@@ -154,10 +154,10 @@ def _mean_and_confidence(
     return mean, float(np.mean(sure))
 
 
-def places_in_round(rounds: Sequence[int]) -> list[int]:
+def _places_in_round(rounds: Sequence[int]) -> list[int]:
     """The fold of each run: how many of its round came before it.
 
-    >>> places_in_round([0, 0, 1, 1])
+    >>> _places_in_round([0, 0, 1, 1])
     [0, 1, 0, 1]
     """
     return [list(rounds[:i]).count(number) for i, number in enumerate(rounds)]

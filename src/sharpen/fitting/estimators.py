@@ -16,14 +16,14 @@ from sharpen.fitting.aggregates import LinearOnColumns, TreesOnColumns
 from sharpen.fitting.propagated import LogisticOnHops, SelfTraining
 from sharpen.graph import Graph
 
-State = dict[str, np.ndarray]
+_State = dict[str, np.ndarray]
 """What an estimator has learnt: arrays by name."""
 
 
 class Estimator(Protocol):
     """What learns from known labels and gives class scores of all nodes."""
 
-    def fit(self, graph: Graph, known: np.ndarray, num_classes: int, *, seed: int, balanced: bool) -> State:
+    def fit(self, graph: Graph, known: np.ndarray, num_classes: int, *, seed: int, balanced: bool) -> _State:
         """Learns from the nodes of known class.
 
         Args:

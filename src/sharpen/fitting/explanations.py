@@ -195,13 +195,17 @@ def affordable(graph: Graph) -> int:
     return min(graph.num_nodes, max(1, _MOST_WORK // (16 * graph.adjacency.nnz)))
 
 
-def stand_in(graph: Graph, known: np.ndarray, probabilities: np.ndarray) -> LinearScores:
+def stand_in(
+    graph: Graph, known: np.ndarray, probabilities: np.ndarray, *, around: bool = True, labels: bool = True
+) -> LinearScores:
     """The linear model that says most nearly what the delivered probabilities say, on the nodes without a label.
 
     Args:
         graph: What they are of.
         known: Labels that had a part in them, −1 for none.
         probabilities: [N, C].
+        around, labels: Whether what lies around a node, and known labels there, may be named: only where what is delivered makes
+            use of it.
     """
     x, hop = features_of(graph), propagation_matrix(graph, "symmetric")
     y, free = _indicators(known, probabilities.shape[1]), known < 0
@@ -211,23 +215,25 @@ def stand_in(graph: Graph, known: np.ndarray, probabilities: np.ndarray) -> Line
     bias = target[free].mean(axis=0)
     width, classes = graph.num_features, probabilities.shape[1]
 
+    used = np.repeat([True, around, around and labels], [width, width, classes])[:, None]
+
     def forward(weights: np.ndarray) -> np.ndarray:
-        own, around, labels = np.split(weights, [width, 2 * width])
-        sent = np.asarray(x @ around) + y @ labels
-        out = np.asarray(x @ own) + hop @ _mean_of_powers(hop, sent, _HOPS)
+        a, b, d = np.split(weights, [width, 2 * width])
+        sent = np.asarray(x @ b) + y @ d
+        out = np.asarray(x @ a) + hop @ _mean_of_powers(hop, sent, _HOPS)
         return np.asarray(out * free[:, None])
 
     def backward(scores: np.ndarray) -> np.ndarray:
         back = hop @ _mean_of_powers(hop, scores, _HOPS)
-        return np.vstack([np.asarray(x.T @ scores), np.asarray(x.T @ back), y.T @ back])
+        return used * np.vstack([np.asarray(x.T @ scores), np.asarray(x.T @ back), y.T @ back])
 
     total = float(x.multiply(x).sum() if hasattr(x, "multiply") else np.square(x, dtype=np.float64).sum())
     ridge = max(1e-9, _RIDGE * total / max(1, width))
     weights = _conjugate_gradients(
         lambda w: backward(forward(w)) + ridge * w, backward((target - bias) * free[:, None]), 2 * width + classes
     )
-    own, around, labels = np.split(weights, [width, 2 * width])
-    return LinearScores(own, around, labels, bias, _HOPS)
+    a, b, d = np.split(weights, [width, 2 * width])
+    return LinearScores(a, b, d, bias, _HOPS)
 
 
 def _conjugate_gradients(operator: Callable[[np.ndarray], np.ndarray], wanted: np.ndarray, size: int) -> np.ndarray:

@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator
 from sharpen.errors import InputError
 from sharpen.fitting.explanations import Explainer, Explanation, LinearScores, Reason, affordable, stand_in
 from sharpen.fitting.fitted import Fitted
+from sharpen.fitting.propagated import HOPS, KEPT, Hops
 from sharpen.fitting.suggestions import suggest
 from sharpen.graph import Graph
 from sharpen.models.s2gc import S2GC
 
 # So many nodes are explained unless somebody asks for more.
-MOST_EXPLAINED = 10_000
+_MOST_EXPLAINED = 10_000
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,19 @@ def find_reasons(
     graph: Graph,
     known: np.ndarray,
     probabilities: np.ndarray,
+    scores: LinearScores,
+    method: str,
     *,
-    exact: LinearScores | None,
     ids: Sequence[Any] | np.ndarray,
     names: Sequence[str] | None = None,
     nodes: Sequence[int] | np.ndarray | None = None,
-    most: int = MOST_EXPLAINED,
+    most: int = _MOST_EXPLAINED,
 ) -> Reasons:
     """Explains predictions.
 
     Args:
         graph, known, probabilities: What is predicted, by the help of which labels.
-        exact: The delivered model itself, if it is linear in propagated features.
+        scores, method: Of :func:`delivered_scores`.
         ids, names: What people call nodes and features; ``column 0`` and so on if nobody named these.
         nodes: Which; None: those without a label, the least sure first, as many as are affordable.
         most: How many at most, where ``nodes`` is None.
@@ -93,7 +95,7 @@ def find_reasons(
         sure = probabilities[free, order[free, 0]]
         nodes = free[np.argsort(sure, kind="stable")][: min(most, affordable(graph))]
     chosen = np.asarray(nodes, dtype=np.int64)
-    explainer = Explainer(graph, known, exact or stand_in(graph, known, probabilities))
+    explainer = Explainer(graph, known, scores)
     said = explainer.scores().argmax(axis=1)
     agrees = said == order[:, 0]
     speaking = chosen[agrees[chosen]]
@@ -105,23 +107,45 @@ def find_reasons(
         chosen,
         [neighbors for neighbors, _ in texts],
         [columns for _, columns in texts],
-        "exact" if exact is not None else "stand-in",
+        method,
         float(agrees[among].mean()),
         len(free),
     )
 
 
-def exact_scores(fitted: Fitted, model_args: Any = None) -> LinearScores | None:
-    """What a fit delivers as a model that is linear in propagated features: the mean of its runs' scores; None if it is none."""
+def delivered_scores(
+    fitted: Fitted, graph: Graph, known: np.ndarray, probabilities: np.ndarray, model_args: Any = None
+) -> tuple[LinearScores, str]:
+    """What a fit delivers as a model to take apart, and by which method: the mean of its runs' scores if these are linear in
+    propagated features, else what stands in for it, without neighbours or their labels where it makes no use of them.
+
+    Args:
+        fitted: The fit.
+        graph, known, probabilities: What it predicts, by the help of which labels.
+        model_args: As for the classifier.
+    """
+    exact = _exact_scores(fitted, graph, model_args)
+    if exact is not None:
+        return exact, "exact"
+    used = [part.candidate for part in fitted.ensemble.parts]
+    uses = {"around": any(c.uses_graph for c in used), "labels": any(c.uses_labels for c in used)}
+    return stand_in(graph, known, probabilities, **uses), "stand-in"
+
+
+def _exact_scores(fitted: Fitted, graph: Graph, model_args: Any) -> LinearScores | None:
     parts = fitted.ensemble.parts
-    if any(part.candidate.model != "s2gc" or part.candidate.spread for part in parts):
+    network = all(part.candidate.model == "s2gc" for part in parts)
+    regression = all(part.candidate.model in ("logistic", "self-training") for part in parts)
+    if not (network or regression) or any(part.candidate.spread for part in parts):
         return None
     runs = [(part.share / len(part.weights) * part.counts[0], own) for part in parts for own in part.weights]
-    weight = np.sum([count * own["head.weight"].astype(np.float64) for count, own in runs], axis=0).T
-    bias = np.sum([count * own["head.bias"].astype(np.float64) for count, own in runs], axis=0)
-    model = S2GC(1, 1, **(model_args or {}))
-    nothing = np.zeros((len(bias), len(bias)))
-    return LinearScores(model.alpha * weight, (1 - model.alpha) * weight, nothing, bias, model.hops)
+    head = "head." * network
+    weight = np.sum([count * own[f"{head}weight"].astype(np.float64) for count, own in runs], axis=0).T
+    bias = np.sum([count * (own[f"{head}bias"] + own.get("prior", 0.0)) for count, own in runs], axis=0)
+    model = S2GC(1, 1, **(model_args or {})) if network else None
+    kept, hops = (KEPT, HOPS) if model is None else (model.alpha, model.hops)
+    scale = None if network else 1 / Hops(graph).lengths[:, 0].astype(np.float64)
+    return LinearScores(kept * weight, (1 - kept) * weight, np.zeros((len(bias), len(bias))), bias, hops, scale)
 
 
 def suggestion_frame(
@@ -189,14 +213,23 @@ class Reasoned(BaseEstimator):
 
         Returns:
             ``id``, ``label``, ``because_neighbors``, ``because_columns``; ``attrs["method"]`` says how these were found.
+
+        >>> from sharpen import NodeClassifier
+        >>> camps = Graph(x=np.repeat(np.eye(2), 4, axis=0), edge_index=[[0, 1, 2, 4, 5, 6], [1, 2, 3, 5, 6, 7]],
+        ...     y=[0, 0, 0, -1, 1, 1, 1, -1], class_names=["red", "blue"])
+        >>> classifier = NodeClassifier(model="gcn", lam=0, balance=0, ensemble=False, device="cpu").fit(camps)
+        >>> classifier.explain()[["id", "label"]].values.tolist()
+        [[3, 'red'], [7, 'blue']]
+        >>> classifier.explain()["because_neighbors"].str.split().str[0].tolist(), classifier.suggest(1)["label"].tolist()
+        (['2', '6'], ['red'])
         """
         graph, p = self._asked()
-        exact = exact_scores(self._fitted, self.model_args)
+        scores, method = delivered_scores(self._fitted, graph, graph.y.numpy(), p, self.model_args)
         if nodes is not None:
             chosen = np.asarray(nodes)
             if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or ((chosen < 0) | (chosen >= graph.num_nodes)).any():
                 raise InputError(f"nodes are not places from 0 to {graph.num_nodes - 1}; give a list of whole numbers")
-        why = find_reasons(graph, graph.y.numpy(), p, exact=exact, ids=self._ids, names=self._names, nodes=nodes)
+        why = find_reasons(graph, graph.y.numpy(), p, scores, method, ids=self._ids, names=self._names, nodes=nodes)
         frame = pd.DataFrame(
             {
                 "id": np.asarray(self._ids, dtype=object)[why.nodes],

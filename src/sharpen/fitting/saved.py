@@ -25,7 +25,7 @@ from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.ensemble import Ensemble, Part
 from sharpen.fitting.fitted import Fitted
 
-FORMAT = "sharpen-7"
+_FORMAT = "sharpen-7"
 _OLDER, _WITHOUT_CHECKSUM = ("sharpen-5", "sharpen-6"), "sharpen-5"
 _BLANK = "0" * 64
 _MOST_EMPTY = 10**6
@@ -65,7 +65,7 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
     text = text.encode("utf-8", "backslashreplace").decode()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        content = save(tensors, metadata={"checksum": _BLANK, "format": FORMAT, "sharpen": text})
+        content = save(tensors, metadata={"checksum": _BLANK, "format": _FORMAT, "sharpen": text})
         checksum = hashlib.sha256(content).hexdigest()
         with open(part, "wb") as file:
             file.write(content.replace(_entry(_BLANK), _entry(checksum), 1))
@@ -95,11 +95,11 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
         raise InputError(
             f"{path}: is not a model that sharpen saved, or is damaged; give the model.safetensors of sharpen fit first"
         ) from None
-    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] not in (FORMAT, *_OLDER):
+    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] not in (_FORMAT, *_OLDER):
         raise InputError(
-            f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"
+            f"{path}: was saved by another version of this library (format {metadata['format']}, here {_FORMAT}); fit again"
         )
-    if metadata.get("format") not in (FORMAT, *_OLDER):
+    if metadata.get("format") not in (_FORMAT, *_OLDER):
         raise InputError(
             f"{path}: is a safetensors file, but not a model of this library; give the model that fit has saved"
         )

@@ -23,10 +23,10 @@ from sharpen.models.registry import model_info
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
-FIRST_SHARE = 0.6
-MOST_ROUNDS = 20
+_FIRST_SHARE = 0.6
+_MOST_ROUNDS = 20
 # Without these the search could not say whether sharpening or the graph helps.
-ESSENTIAL = 3
+_ESSENTIAL = 3
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _first_answer(going: _Going, candidates: Sequence[Candidate]) -> Sequence[Ca
 def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
     """As many candidates, in their order, as there is time for, each on the same folds."""
     clock, first = going.clock, going.first
-    allowed, essential = FIRST_SHARE * clock.limit, candidates[:ESSENTIAL]
+    allowed, essential = _FIRST_SHARE * clock.limit, candidates[:_ESSENTIAL]
     if not going.tried:
         labels = int((going.y >= 0).sum())
         going.tell(f"{labels} labels, {_count(len(candidates), 'candidate')}; the first run is timed ...")
@@ -244,7 +244,7 @@ def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
 def _more_rounds(going: _Going) -> None:
     """The best again, on new folds, while there is time."""
     clock, labels = going.clock, int((going.y >= 0).sum())
-    wanted = min(MOST_ROUNDS, math.ceil(rounds_wanted(labels) * max(1.0, going.budget / DEFAULT_BUDGET)))
+    wanted = min(_MOST_ROUNDS, math.ceil(rounds_wanted(labels) * max(1.0, going.budget / DEFAULT_BUDGET)))
     while going.rounds < wanted:
         evidence = Evidence(going.trained, going.y, going.metric)
         again = list(dict.fromkeys(c.rough for c in [*shortlist(evidence), *_baselines(evidence)]))

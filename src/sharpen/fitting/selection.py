@@ -8,7 +8,7 @@ labels cannot tell from the best,
 
 .. math:: w = \frac{n \, w_\text{greedy} + n_0 \, w_\text{equal}}{n + n_0}
 
-for n labels, with :math:`n_0` = EQUAL. What is used is never worse, on the labels that it was chosen by, than the best candidate
+for n labels, with :math:`n_0` = _EQUAL. What is used is never worse, on the labels that it was chosen by, than the best candidate
 alone.
 """
 
@@ -24,7 +24,7 @@ from sharpen.fitting.evidence import Evidence
 
 # So many trained candidates go on after the first round, and so many at most are in the ensemble.
 SHORTLIST, MOST = 6, 6
-EQUAL = 60
+_EQUAL = 60
 _BAGS, _STEPS = 24, 12
 _SMALLEST = 0.03
 
@@ -83,7 +83,7 @@ def choose(
     right, weight = right[:, counted], evidence.weight[counted]
     loss = _loss(right, weight)
     shares = _greedy(right, weight)
-    shares = (len(weight) * shares + EQUAL * _equal(right, weight, loss)) / (len(weight) + EQUAL)
+    shares = (len(weight) * shares + _EQUAL * _equal(right, weight, loss)) / (len(weight) + _EQUAL)
     order = np.argsort(-shares, kind="stable")[:MOST]
     order = order[shares[order] >= _SMALLEST]
     shares = shares[order] / shares[order].sum()

@@ -6,9 +6,11 @@ nodes L, and :math:`u_v` how unsure the delivered prediction of v is,
 
 .. math:: Q = \Big(I + \sum_{l \in L} f_l f_l^\top\Big)^{-1}, \qquad V = \sum_v u_v \, f_v^\top Q f_v
 
-a label of s takes :math:`\sum_v u_v (f_v^\top Q f_s)^2 / (1 + f_s^\top Q f_s)` off V. The node that takes most is chosen, Q updated
-as if it were labeled, and so on: a batch in which no two nodes tell the same (Ji and Han, *A Variance Minimization Criterion to
-Active Learning on Graphs*, 2012, with features in the place of the graph's Laplacian). Each choice costs one pass over the nodes.
+a label of s takes :math:`\sum_v u_v (f_v^\top Q f_s)^2 / (1 + f_s^\top Q f_s)` off V. The node is chosen for which this, times
+:math:`(1 - \max_c p_{sc}) \log(1 + d_s)`, is largest: one that is likely to be wrong itself, and has neighbours (d, itself
+included) to tell. Q is updated as if it were labeled, and so on: a batch in which no two nodes tell the same. (Ji and Han, *A
+Variance Minimization Criterion to Active Learning on Graphs*, 2012, with features in the place of the graph's Laplacian.) Each
+choice costs one pass over the nodes.
 ``benchmarks/suggest.py`` holds it against random choice and other rules.
 """
 
@@ -21,11 +23,10 @@ import numpy as np
 from scipy.special import entr
 
 from sharpen.errors import InputError
+from sharpen.fitting.propagated import Hops
 from sharpen.fitting.spreading import features_of
 from sharpen.graph import Graph
-from sharpen.graph.matrices import propagation_matrix
 
-HOPS, KEPT = 16, 0.05
 _COMPONENTS = 128
 
 
@@ -61,29 +62,33 @@ def suggest(graph: Graph, known: np.ndarray, probabilities: np.ndarray, n: int =
         probabilities: What is predicted now, [N, C].
         n: How many.
 
-    Two groups, one of them labeled: the other is asked about first.
+    Two groups, one of them labeled: the middle of the other is asked about first.
 
     >>> groups = Graph(x=np.eye(2)[[0, 0, 0, 1, 1, 1]], edge_index=[[0, 1, 3, 4], [1, 2, 4, 5]])
     >>> suggest(groups, np.array([0, -1, -1, -1, -1, -1]), np.full((6, 2), 0.5), n=1).nodes.tolist()
-    [3]
+    [4]
     """
     check_suggest(n)
     free = known < 0
-    return _least_variance(_propagated(graph), ~free, entr(probabilities).sum(axis=1) * free, min(n, int(free.sum())))
+    unsure = entr(probabilities).sum(axis=1) * free
+    unsure = unsure if unsure.any() else free.astype(float)
+    favor = np.maximum(1 - probabilities.max(axis=1), 1e-6) * np.log1p(graph.adjacency.degree().numpy())
+    return _least_variance(_propagated(graph), ~free, unsure, favor, min(n, int(free.sum())))
 
 
-def _least_variance(f: np.ndarray, labeled: np.ndarray, unsure: np.ndarray, n: int) -> Suggestions:
-    """Greedy choice. Beside each node's variance and what its label takes off V, Q f is kept, so that a choice costs O(Nd)."""
+def _least_variance(f: np.ndarray, labeled: np.ndarray, unsure: np.ndarray, favor: np.ndarray, n: int) -> Suggestions:
+    """Greedy choice of what takes most off V, times ``favor``. Beside each node's variance and what its label takes off V, Q f is
+    kept, so that a choice costs O(Nd)."""
     q = np.linalg.inv(np.eye(f.shape[1]) + f[labeled].T @ f[labeled])
-    others = f.T @ (f * (unsure if unsure.any() else ~labeled)[:, None])
+    others = f.T @ (f * unsure[:, None])
     whole = float(np.sum(others * q))
     told = f @ q
     variance, gain = np.einsum("nd,nd->n", told, f), np.einsum("nd,nd->n", told @ others, told)
     taken, left, nodes = labeled.copy(), whole, np.empty(n, dtype=np.int64)
     shares = np.empty(n)
     for i in range(n):
-        worth = np.where(taken, -np.inf, gain / (1 + variance))
-        best = int(worth.argmax())
+        worth = gain / (1 + variance)
+        best = int(np.where(taken, -np.inf, worth * favor).argmax())
         left -= float(worth[best])
         nodes[i], shares[i], taken[best] = best, max(0.0, left / whole) if whole > 0 else 0.0, True
         direction, scale = told[best].copy(), 1 + float(variance[best])
@@ -105,20 +110,5 @@ def _propagated(graph: Graph) -> np.ndarray:
 
         x = TruncatedSVD(_COMPONENTS, random_state=0).fit_transform(normalize(x))
     x = x.toarray() if hasattr(x, "toarray") else x
-    x = np.asarray(normalize(x), dtype=np.float64)
-    return np.asarray(normalize(propagate(graph, x)))
-
-
-def propagate(graph: Graph, x: np.ndarray, hops: int = HOPS, kept: float = KEPT) -> np.ndarray:
-    r"""The mean over hops of :math:`\hat A^k x`, k from 1 to ``hops``, beside a share ``kept`` of x itself.
-
-    >>> pair = Graph(x=np.eye(2), edge_index=[[0], [1]])
-    >>> propagate(pair, np.eye(2), hops=1, kept=0.5).round(2).tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
-    """
-    hop, power = propagation_matrix(graph, "symmetric"), x
-    total = kept * x
-    for _ in range(hops):
-        power = hop @ power
-        total = total + (1 - kept) / hops * power
-    return np.asarray(total)
+    x = normalize(x)
+    return np.asarray(normalize(Hops(graph).average(x)), dtype=np.float64)
