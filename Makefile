@@ -2,6 +2,7 @@
 # `make test`  set everything up, then lint, type-check and test
 # `make docs`  make these documents into a site, with the reference: site/index.html
 # `make results` make every table, figure and number of results/, docs/findings.md and docs/evidence.md anew from results/store
+# `make field` train every method of the field on one set of splits, on a GPU, into results/store; it resumes
 # `make clean` forget the virtual environment and all outputs
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: run test lint docs results setup browser clean
+.PHONY: run test lint docs results field setup browser clean
 .DEFAULT_GOAL := run
 
 run: $(READY)
@@ -40,6 +41,14 @@ lint: $(READY)
 results: $(READY)
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md docs/evidence.md --results results
+	$(BIN)/python results/field.py report docs/field.md
+
+# Every method of the field on one set of splits: tune all alike, choose, train, report. It resumes; on a GPU it takes hours.
+field: $(READY)
+	$(BIN)/sharpen study run field-tuning --protocol tuning --store results/store
+	$(BIN)/python results/field.py choose src/sharpen/studies/own/field-chosen.csv
+	$(BIN)/sharpen study run field --protocol paired --store results/store
+	$(BIN)/python results/field.py report docs/field.md
 
 setup: $(READY)
 

@@ -136,17 +136,17 @@ def test_polynormer(beta: float | None, pre_norm: bool, late: bool) -> None:
         total = total + x
     wanted = linear(total, model.local_head)
     if late:
-        z, part = layer_norm(total, model.late["enter"]), model.late
+        z = layer_norm(total, model.late_enter)
         for k in range(2):
-            key, value, seen = sigmoid(linear(z, part["k"][k])), linear(z, part["v"][k]), []
+            key, value, seen = sigmoid(linear(z, model.late_key[k])), linear(z, model.late_value[k]), []
             for s in per_head(2, 4):
                 weight = key[:, s] @ key[:, s].T
                 seen.append(weight / weight.sum(1, keepdims=True) @ value[:, s])
-            z = layer_norm(np.concatenate(seen, 1), part["norm"][k]) * (
-                linear(z, part["g"][k]) + gate(n(model.late_beta[k]))
+            z = layer_norm(np.concatenate(seen, 1), model.late_norm[k]) * (
+                linear(z, model.late_gate[k]) + gate(n(model.late_beta[k]))
             )
-            z = relu(linear(z, part["out"]))
-        wanted = linear(z, part["head"])
+            z = relu(linear(z, model.late_out))
+        wanted = linear(z, model.late_head)
     assert_allclose(n(model(INPUTS.x, INPUTS)), wanted, rtol=1e-9)
 
 
@@ -157,7 +157,7 @@ def test_polynormer_begins_with_the_global_part_after_so_many_steps() -> None:
     reached = []
     for _ in range(4):
         model.train()(INPUTS.x, INPUTS).sum().backward()
-        reached.append(bool(model.late["out"].weight.grad.abs().sum() > 0))
+        reached.append(bool(model.late_out.weight.grad.abs().sum() > 0))
         model.zero_grad()
     assert reached == [False, False, True, True]
 

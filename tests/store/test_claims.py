@@ -100,7 +100,7 @@ def test_a_process_number_that_is_used_again_is_told_apart(tmp_path):
 
 
 def test_a_claim_is_touched_while_it_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(claims, "_HEARTBEAT_SECONDS", 0.01)
     mine = claims.claim(tmp_path, "k", ["a"])
     assert mine is not None
     os.utime(mine.path, (1, 1))
@@ -152,7 +152,7 @@ def test_a_read_that_fails_deletes_no_claim(tmp_path, monkeypatch):
 
 
 def test_a_touch_that_fails_does_not_stop_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(claims, "_HEARTBEAT_SECONDS", 0.01)
     mine = claims.claim(tmp_path, "k", ["a"])
     assert mine is not None
     real, touches = os.utime, []

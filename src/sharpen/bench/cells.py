@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from sharpen.bench.floor import Ceiling, Work, measure_ceiling, work
+from sharpen.bench.floor import Ceiling, EpochWork, measure_ceiling, work
 from sharpen.bench.peer import PlainLoop
 from sharpen.datasets import Dataset
 from sharpen.models.inputs import Inputs
@@ -141,7 +141,7 @@ def time_population(way: Way, dataset: Dataset, trials: list[Trial], seconds: fl
     return result
 
 
-def _work(network: Network, dataset: Dataset) -> Work:
+def _work(network: Network, dataset: Dataset) -> EpochWork:
     x = dataset.graph.x
     entries = x.numel() if x.layout == torch.strided else int(x.values().numel())
     return work(network, dataset.graph.num_nodes, entries, int(dataset.graph.adjacency.nnz))

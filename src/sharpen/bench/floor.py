@@ -17,7 +17,7 @@ from sharpen.models.network import Network
 
 
 @dataclass(frozen=True)
-class Work:
+class EpochWork:
     """What one epoch of one member has to do."""
 
     flops: float
@@ -31,12 +31,12 @@ class Ceiling:
     flops: float
     bandwidth: float
 
-    def seconds(self, work: Work) -> float:
+    def seconds(self, work: EpochWork) -> float:
         """The floor: the slower of arithmetic and memory."""
         return max(work.flops / self.flops, work.bytes / self.bandwidth)
 
 
-def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsize: int = 4) -> Work:
+def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsize: int = 4) -> EpochWork:
     """The least work of one member's epoch.
 
     Args:
@@ -63,7 +63,7 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsiz
     flops = 2 * first + 4 * (dense + head) + 3 * propagate
     activations = float(nodes * hidden * network.layers * itemsize)
     weights = sum(torch.Size(i.shape).numel() for i in network.initials.values()) * itemsize
-    return Work(flops, 7 * activations + 7 * weights)
+    return EpochWork(flops, 7 * activations + 7 * weights)
 
 
 def measure_ceiling(device: torch.device) -> Ceiling:

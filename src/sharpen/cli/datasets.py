@@ -9,14 +9,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sharpen.cli.options import AsJson, DataFolder
+from sharpen.cli.options import DataFolder, JsonFlag
 
 _COUNTS = ("nodes", "edges", "features", "classes")
 
 
 def datasets(
     data: DataFolder = None,
-    as_json: AsJson = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """List the datasets and where they are.
 

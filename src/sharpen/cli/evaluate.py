@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sharpen.cli.options import AsJson
+from sharpen.cli.options import JsonFlag
 from sharpen.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def evaluate(
     everything: Annotated[
         bool, typer.Option("--all", help="Include training nodes, which inflate the scores.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Score predictions against labels that became known later.
 

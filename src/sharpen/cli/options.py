@@ -64,7 +64,7 @@ DataFolder = Annotated[
     Path | None,
     typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def split_names(text: str | None) -> list[str] | None:

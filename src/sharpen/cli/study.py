@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sharpen.cli.ending import INTERRUPTED, handling, note_signal, tell_at_once
-from sharpen.cli.options import AsJson, DataFolder, Device, On, Precision
+from sharpen.cli.options import DataFolder, Device, JsonFlag, On, Precision
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study, own_studies, runs
@@ -56,7 +56,7 @@ _StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 
 
 @study.command("list")
-def list_(as_json: AsJson = False) -> None:
+def list_(as_json: JsonFlag = False) -> None:
     """List the paper's studies, and ours."""
     studies, own = list_studies(), own_studies()
     if as_json:
@@ -149,7 +149,7 @@ def status(
     max_epochs: _MaxEpochs = None,
     store: _StoreFolder = STORE,
     data: DataFolder = None,
-    as_json: AsJson = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Show what is done, running and missing, why, and the estimated time left.
 

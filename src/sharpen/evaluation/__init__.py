@@ -2,7 +2,7 @@
 
 from sharpen.evaluation.calibration import brier, coverage_curve, ece, fit_temperature, log_loss, reliability
 from sharpen.evaluation.classes import balanced_accuracy, macro_f1
-from sharpen.evaluation.comparison import Comparison, Variant, choose_by_validation, compare_lams
+from sharpen.evaluation.comparison import Comparison, LamComparison, choose_by_validation, compare_lams
 from sharpen.evaluation.metrics import accuracy, roc_auc
 from sharpen.evaluation.paired import PairedDifference, Pairs, by_split, glass_delta, holm, pair, paired_difference
 from sharpen.evaluation.power import detectable_difference, equivalence_p, overlap_factor
@@ -11,10 +11,10 @@ from sharpen.evaluation.unpaired import Consistency, UnpairedDifference, consist
 __all__ = [
     "Comparison",
     "Consistency",
+    "LamComparison",
     "PairedDifference",
     "Pairs",
     "UnpairedDifference",
-    "Variant",
     "accuracy",
     "balanced_accuracy",
     "brier",

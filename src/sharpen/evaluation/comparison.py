@@ -14,7 +14,7 @@ _Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True)
-class Variant:
+class LamComparison:
     """One λ against the baseline, in percent and percentage points; see :func:`compare_lams`.
 
     Args:
@@ -26,7 +26,7 @@ class Variant:
         diverged: how many of its runs diverged.
         dropped: how many pairs are left out because one of the two runs diverged.
 
-    >>> Variant(lam=0.25, val=None, difference=None, corrected_p=None, diverged=3, dropped=3).verdict()
+    >>> LamComparison(lam=0.25, val=None, difference=None, corrected_p=None, diverged=3, dropped=3).verdict()
     'unknown'
     """
 
@@ -73,7 +73,7 @@ class Comparison:
     test: float | None
     test_sd: float | None
     diverged: int
-    variants: tuple[Variant, ...]
+    variants: tuple[LamComparison, ...]
     chosen: float | None = None
 
     @property
@@ -82,7 +82,7 @@ class Comparison:
         return self.splits * self.seeds
 
     @property
-    def subject(self) -> Variant | None:
+    def subject(self) -> LamComparison | None:
         """The variant that the comparison is about: the chosen one, or the only one; None if there is no such one."""
         if self.chosen is None:
             return self.variants[0] if len(self.variants) == 1 else None
@@ -136,7 +136,7 @@ def compare_lams(
         test_sd=_percent(baseline["test"].std()),
         diverged=int(baseline["test"].isna().sum()),
         variants=tuple(
-            Variant(
+            LamComparison(
                 lam=lam,
                 val=_percent(frame["val"].mean()),
                 difference=difference,

@@ -20,7 +20,7 @@ import pyarrow as pa
 from sharpen import npz
 from sharpen.errors import InputError, printable, reason
 from sharpen.files.content import Content, is_pickle
-from sharpen.files.table import Table, by_row
+from sharpen.files.table import DataTable, by_row
 from sharpen.limits import MAX_INSTRUCTIONS, check_columns, too_large, within_limits
 
 _STORAGES = "Float Double Half BFloat16 Long Int Short Char Byte Bool"
@@ -53,7 +53,7 @@ class GraphFile:
         label_column: Which column holds the classes, where the format says so.
     """
 
-    nodes: Table
+    nodes: DataTable
     edge_index: np.ndarray
     edge_weight: np.ndarray | None
     id_column: str
@@ -181,7 +181,7 @@ def _graph(name: str, arrays: dict[str, np.ndarray], word: str) -> GraphFile:
         if weight.dtype.kind not in "biuf" or weight.shape != (edges.shape[1],):
             raise InputError(f"{name}: edge_weight does not hold one number per edge; give shape [{edges.shape[1]}]")
         weight = weight.astype(np.float64)
-    table = Table(name, pa.table(columns), by_row)
+    table = DataTable(name, pa.table(columns), by_row)
     return GraphFile(table, edges.astype(np.int64), weight, "id", "label" if y is not None else None)
 
 

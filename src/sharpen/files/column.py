@@ -29,7 +29,7 @@ FALSE = ("false", "f", "no", "n")
 
 
 @dataclass(frozen=True)
-class Column:
+class DataColumn:
     """Values of one column and the words for each of its cells.
 
     Args:
@@ -39,7 +39,7 @@ class Column:
         comma: Whether its numbers are written with a decimal comma.
         delimiter: What separates the cells of the file, where something does.
 
-    >>> column = Column("age", pa.array(["31", "", "4"]), lambda row: f"nodes.csv line {row + 2}, column 'age'")
+    >>> column = DataColumn("age", pa.array(["31", "", "4"]), lambda row: f"nodes.csv line {row + 2}, column 'age'")
     >>> column.numbers()
     array([31., nan,  4.])
     """
@@ -91,7 +91,7 @@ class Column:
     def share(self, regex: str) -> float:
         """The share of the values present that match.
 
-        >>> Column("age", pa.array(["31", "", "x"]), str).share(NUMBER)
+        >>> DataColumn("age", pa.array(["31", "", "x"]), str).share(NUMBER)
         0.5
         """
         present = len(self.filled) - self.filled.null_count
@@ -190,7 +190,7 @@ class Column:
         )
 
 
-def column_of(tables: GraphTables, name: str) -> Column:
+def column_of(tables: GraphTables, name: str) -> DataColumn:
     """A column of the features of a graph, by name."""
     series = tables.frame[name]
     try:
@@ -202,7 +202,9 @@ def column_of(tables: GraphTables, name: str) -> Column:
         ) from error
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    return Column(name, values, lambda row: tables.place(row, name), name in tables.decimal_commas, tables.delimiter)
+    return DataColumn(
+        name, values, lambda row: tables.place(row, name), name in tables.decimal_commas, tables.delimiter
+    )
 
 
 def _zero_one(values: pa.Array) -> np.ndarray:

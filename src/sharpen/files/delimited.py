@@ -20,7 +20,7 @@ import pyarrow.csv as arrow_csv
 from sharpen.errors import InputError, reason
 from sharpen.files.content import Content, read_file
 from sharpen.files.plain_text import DELIMITERS, first_bad_byte, sniff_delimiter, tidied
-from sharpen.files.table import Table, check_names
+from sharpen.files.table import DataTable, check_names
 from sharpen.limits import check_columns
 
 _BLOCK = 2**26
@@ -28,7 +28,7 @@ _BEFORE_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?[\r\n]*")
 _LINE_END = re.compile(rb"[\r\n]")
 
 
-def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = lambda cells: True) -> Table:
+def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = lambda cells: True) -> DataTable:
     r"""The table in a CSV or TSV file.
 
     Args:
@@ -61,7 +61,7 @@ def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = la
         notes.append(f"{content.name}: the first column has no name and counts the rows: left out")
     check_names(content.name, names, "line 1" if content.data[:1] not in b"\r\n" else "the header")
     lines = _Lines(content.name, delimiter, headed)
-    return Table(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
+    return DataTable(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
 
 
 def check_text(content: Content) -> None:

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from sharpen.errors import InputError, as_given, called
 from sharpen.files.columns import Columns, choose_ends, find, guess_weight, is_number, listed, names_nodes
 from sharpen.files.decimals import SEPARATED_BY, reading, with_points
-from sharpen.files.table import Table, as_text, canonical
+from sharpen.files.table import DataTable, as_text, canonical
 
 
 def read_edges(
-    table: Table, columns: Columns, nodes: str, keys: pa.Array, guesses: list[str]
+    table: DataTable, columns: Columns, nodes: str, keys: pa.Array, guesses: list[str]
 ) -> tuple[np.ndarray, np.ndarray | None, bool]:
     """The row numbers of the two ends of each edge, ``[2, E]``, the weights if there are any, and if these have decimal commas.
 
@@ -28,7 +28,7 @@ def read_edges(
         guesses: Receives a line for each guess.
 
     >>> from sharpen.files.table import by_row
-    >>> table = Table("edges.parquet", pa.table({"src": [7, 9], "dst": [9.0, 9.0]}), by_row)
+    >>> table = DataTable("edges.parquet", pa.table({"src": [7, 9], "dst": [9.0, 9.0]}), by_row)
     >>> read_edges(table, Columns(), "nodes.parquet", pa.array(["7", "9"]), [])
     (array([[0, 1],
            [1, 1]]), None, False)
@@ -59,14 +59,14 @@ def read_edges(
     return ends[:, kept], None if weight is None else weight[kept], comma
 
 
-def edge_ends(table: Table, columns: Columns, keys: pa.Array) -> tuple[str, str, bool]:
+def edge_ends(table: DataTable, columns: Columns, keys: pa.Array) -> tuple[str, str, bool]:
     """The columns of the two ends of an edge, and whether they were guessed.
 
     Args:
         table, columns, keys: As for :func:`read_edges`.
 
     >>> from sharpen.files.table import by_row
-    >>> edge_ends(Table("edges.csv", pa.table({"one": ["a"], "other": ["b"]}), by_row), Columns(), pa.array(["a", "b"]))
+    >>> edge_ends(DataTable("edges.csv", pa.table({"one": ["a"], "other": ["b"]}), by_row), Columns(), pa.array(["a", "b"]))
     ('one', 'other', True)
     """
     return choose_ends(table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys))
@@ -83,7 +83,7 @@ def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
     return float(pc.mean(pc.is_in(text, value_set=keys)).as_py() or 0.0)
 
 
-def _numbered(table: Table, column: str, keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
+def _numbered(table: DataTable, column: str, keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
     """The row of the node that each cell names, -1 where it names none; and the cells."""
     text = as_text(table.columns.column(column), lambda row: table.place(row, column))
     rows = pc.index_in(canonical(text).cast(keys.type), value_set=keys, skip_nulls=True)
@@ -91,7 +91,7 @@ def _numbered(table: Table, column: str, keys: pa.Array) -> tuple[np.ndarray, pa
 
 
 def _without_strays(
-    table: Table, names: tuple[str, str], nodes: str, keys: pa.Array, strict: bool, guesses: list[str]
+    table: DataTable, names: tuple[str, str], nodes: str, keys: pa.Array, strict: bool, guesses: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The row numbers of the ends of all edges, and which of these have two: the others are noted, or refused."""
     found = [_numbered(table, column, keys) for column in names]
@@ -123,7 +123,7 @@ def _without_strays(
     return ends, kept
 
 
-def _holds_numbers(table: Table, column: str) -> bool:
+def _holds_numbers(table: DataTable, column: str) -> bool:
     values = table.columns.column(column)
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -140,7 +140,7 @@ def _holds_numbers(table: Table, column: str) -> bool:
     return not pc.all(blank).as_py()
 
 
-def _weights(table: Table, column: str, columns: Columns) -> tuple[np.ndarray, bool]:
+def _weights(table: DataTable, column: str, columns: Columns) -> tuple[np.ndarray, bool]:
     """The weights, and whether they are written with decimal commas."""
     values = table.columns.column(column)
     way_out = f"or leave {called('weight')} out" if columns.weight else "or rename the column if it holds no weights"

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.compute as pc
 
-from sharpen.files.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, Column
+from sharpen.files.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, DataColumn
 from sharpen.files.dates import reads_day_first
-from sharpen.files.encodings import MOST_CATEGORIES, Category, Date, Dropped, Encoding, Flag, Number, Sparse, fit_text
+from sharpen.files.encodings import MOST_CATEGORIES, Category, Date, Dropped, Encoding, Flag, Numeric, Sparse, fit_text
 
 
-def fit_encoding(column: Column) -> Encoding:
+def fit_encoding(column: DataColumn) -> Encoding:
     """The kind that suits a column, with what is to be remembered of it.
 
     >>> import pyarrow as pa
-    >>> fit_encoding(Column("age", pa.array(["31", "4"]), str))
-    Number(column='age', mean=17.5, scale=13.5, indicator=False)
-    >>> fit_encoding(Column("name", pa.array(["Ann", "Bob", "Cleo"]), str))
+    >>> fit_encoding(DataColumn("age", pa.array(["31", "4"]), str))
+    Numeric(column='age', mean=17.5, scale=13.5, indicator=False)
+    >>> fit_encoding(DataColumn("name", pa.array(["Ann", "Bob", "Cleo"]), str))
     Dropped(column='name', why='almost every value is different, like a name')
     """
     missing = (column.filled if column.is_text else column.values).null_count
@@ -48,10 +48,10 @@ def _fit_numbers(name: str, values: np.ndarray) -> Encoding:
         if not missing:
             return Dropped(name, "it is the same for every node")
         deviation = 1.0  # what tells nodes apart is whether they have it
-    return Number(name, mean, deviation, missing)
+    return Numeric(name, mean, deviation, missing)
 
 
-def _fit_dates(column: Column) -> Encoding:
+def _fit_dates(column: DataColumn) -> Encoding:
     day_first = column.is_text and reads_day_first(column.filled)
     days = column.days(day_first)
     known = days[~np.isnan(days)]
@@ -73,7 +73,7 @@ def _fit_flag(name: str, values: np.ndarray) -> Encoding:
     return Flag(name, float(known.mean()), missing)
 
 
-def _fit_names(column: Column, distinct: int) -> Encoding:
+def _fit_names(column: DataColumn, distinct: int) -> Encoding:
     present = len(column.text) - column.text.null_count
     if distinct == 1 and present == len(column.text):
         return Dropped(column.name, "it is the same for every node")

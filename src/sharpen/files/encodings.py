@@ -1,12 +1,12 @@
 r"""How one column becomes numbers: a class per kind, each with what it learned from the fitted table and nothing else.
 
 ==============  ====================================================================================================
-``Number``      :math:`(x - \text{mean}) / \text{deviation}`; a missing one becomes 0, and 1 in a column beside it
+``Numeric``     :math:`(x - \text{mean}) / \text{deviation}`; a missing one becomes 0, and 1 in a column beside it
 ``Sparse``      mostly zeros: :math:`x / r` with r the root mean square of the rest, so that zeros stay zeros
 ``Flag``        true and false, or numbers 0 and 1: as 1 and 0
 ``Date``        days since 1970, as a number
 ``Category``    one column per value; an unseen or missing value is 0 in all of them
-``Text``        words and their counts, hashed, weighted by rarity (TF-IDF), rows of length 1
+``FreeText``    words and their counts, hashed, weighted by rarity (TF-IDF), rows of length 1
 ``Dropped``     nothing, and why
 ==============  ====================================================================================================
 """
@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse
 
-from sharpen.files.column import Column
+from sharpen.files.column import DataColumn
 
 Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
 MOST_CATEGORIES = 256
@@ -32,11 +32,11 @@ _BUCKETS = 4096
 
 
 @dataclass(frozen=True)
-class Number:
+class Numeric:
     """A number, standardised.
 
-    >>> number = Number("age", mean=30.0, scale=10.0, indicator=True)
-    >>> number.encode(Column("age", pa.array(["20", ""]), str), []).tolist()
+    >>> number = Numeric("age", mean=30.0, scale=10.0, indicator=True)
+    >>> number.encode(DataColumn("age", pa.array(["20", ""]), str), []).tolist()
     [[-1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -50,7 +50,7 @@ class Number:
     def width(self) -> int:
         return 1 + self.indicator
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         values = column.numbers()
         missing = np.isnan(values)
         _note_missing(self, missing, notes)
@@ -66,7 +66,7 @@ class Number:
 class Sparse:
     """A number that is mostly 0, scaled but not shifted.
 
-    >>> Sparse("word", scale=2.0).encode(Column("word", pa.array(["0", "4"]), str), []).toarray().tolist()
+    >>> Sparse("word", scale=2.0).encode(DataColumn("word", pa.array(["0", "4"]), str), []).toarray().tolist()
     [[0.0], [2.0]]
     """
 
@@ -78,7 +78,7 @@ class Sparse:
     def width(self) -> int:
         return 1
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         values = column.numbers()
         missing = np.isnan(values)
         _note_missing(self, missing, notes, "0")
@@ -92,7 +92,7 @@ class Sparse:
 class Flag:
     """True or false as 1 or 0.
 
-    >>> Flag("old", mean=0.5, indicator=False).encode(Column("old", pa.array(["yes", "no"]), str), []).toarray().tolist()
+    >>> Flag("old", mean=0.5, indicator=False).encode(DataColumn("old", pa.array(["yes", "no"]), str), []).toarray().tolist()
     [[1.0], [0.0]]
     """
 
@@ -105,7 +105,7 @@ class Flag:
     def width(self) -> int:
         return 1 + self.indicator
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         values = column.truths()
         missing = np.isnan(values)
         _note_missing(self, missing, notes)
@@ -122,7 +122,7 @@ class Date:
     """A date, as days, standardised.
 
     >>> date = Date("born", mean=1.0, scale=2.0, indicator=True, day_first=False)
-    >>> date.encode(Column("born", pa.array(["1970-01-02", "1970-01-04", ""]), str), []).tolist()
+    >>> date.encode(DataColumn("born", pa.array(["1970-01-02", "1970-01-04", ""]), str), []).tolist()
     [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
 
@@ -137,7 +137,7 @@ class Date:
     def width(self) -> int:
         return 1 + self.indicator
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         days = column.days(self.day_first)
         missing = np.isnan(days)
         _note_missing(self, missing, notes)
@@ -153,7 +153,7 @@ class Date:
 class Category:
     """One of several names, each its own column.
 
-    >>> Category("city", values=("Oslo", "Rome")).encode(Column("city", pa.array(["Rome", "Bonn"]), str), []).toarray()
+    >>> Category("city", values=("Oslo", "Rome")).encode(DataColumn("city", pa.array(["Rome", "Bonn"]), str), []).toarray()
     array([[0., 1.],
            [0., 0.]])
     """
@@ -166,7 +166,7 @@ class Category:
     def width(self) -> int:
         return len(self.values)
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         found = pc.index_in(column.text, value_set=pa.array(self.values, column.text.type))
         unseen = pc.and_(found.is_null(), column.text.is_valid())
         count = pc.sum(unseen).as_py() or 0
@@ -186,11 +186,11 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Text:
+class FreeText:
     """Words, hashed to buckets; a bucket seen in few rows weighs more.
 
-    >>> text = fit_text(Column("title", pa.array(["a graph", "a tree", "some graph or tree"]), str))
-    >>> text.encode(Column("title", pa.array(["graph graph tree"]), str), []).toarray().round(2).tolist()
+    >>> text = fit_text(DataColumn("title", pa.array(["a graph", "a tree", "some graph or tree"]), str))
+    >>> text.encode(DataColumn("title", pa.array(["graph graph tree"]), str), []).toarray().round(2).tolist()
     [[0.45, 0.89]]
     """
 
@@ -203,7 +203,7 @@ class Text:
     def width(self) -> int:
         return len(self.buckets)
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         from sklearn.preprocessing import normalize
 
         counts = _word_counts(column)[:, list(self.buckets)]
@@ -230,15 +230,15 @@ class Dropped:
     def width(self) -> int:
         return 0
 
-    def encode(self, column: Column, notes: list[str]) -> Block:
+    def encode(self, column: DataColumn, notes: list[str]) -> Block:
         return np.zeros((len(column.values), 0))
 
     def describe(self) -> str:
         return f"{self.column}: left out, {self.why}"
 
 
-Encoding: TypeAlias = Number | Sparse | Flag | Date | Category | Text | Dropped
-_KINDS: dict[str, Any] = {cls.kind: cls for cls in (Number, Sparse, Flag, Date, Category, Text, Dropped)}
+Encoding: TypeAlias = Numeric | Sparse | Flag | Date | Category | FreeText | Dropped
+_KINDS: dict[str, Any] = {cls.kind: cls for cls in (Numeric, Sparse, Flag, Date, Category, FreeText, Dropped)}
 
 
 def to_dict(encoding: Encoding) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def from_dict(description: dict[str, Any]) -> Encoding:
             raise ValueError(f"{each.name} of column {encoding.column!r} is {value!r}"[:200])
     if getattr(encoding, "scale", 1) == 0:
         raise ValueError(f"scale of column {encoding.column!r} is 0")
-    if isinstance(encoding, Text) and not (
+    if isinstance(encoding, FreeText) and not (
         len(encoding.buckets) == len(encoding.idf) and all(0 <= bucket < _BUCKETS for bucket in encoding.buckets)
     ):
         raise ValueError(f"the words of column {encoding.column!r} do not fit together")
@@ -292,10 +292,10 @@ _CAN_BE: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def fit_text(column: Column) -> Text:
+def fit_text(column: DataColumn) -> FreeText:
     """Text with the rarity of its words: buckets that two rows or more share, :math:`1 + \\log((1 + N) / (1 + n_b))`.
 
-    >>> fit_text(Column("title", pa.array(["a graph", "a graph", "one"]), str)).idf
+    >>> fit_text(DataColumn("title", pa.array(["a graph", "a graph", "one"]), str)).idf
     (1.2876820724517808,)
     """
     counts = _word_counts(column)
@@ -304,13 +304,13 @@ def fit_text(column: Column) -> Text:
     if used.size == 0:
         used = np.flatnonzero(rows)
     idf = 1 + np.log((1 + counts.shape[0]) / (1 + rows[used]))
-    return Text(column.name, tuple(used.tolist()), tuple(idf.tolist()))
+    return FreeText(column.name, tuple(used.tolist()), tuple(idf.tolist()))
 
 
-def words_of_buckets(column: Column) -> dict[int, Counter[str]]:
+def words_of_buckets(column: DataColumn) -> dict[int, Counter[str]]:
     """The words of a column and how often each occurs, by the bucket that they are hashed to.
 
-    >>> list(words_of_buckets(Column("title", pa.array(["a graph", "graph"]), str)).values())
+    >>> list(words_of_buckets(DataColumn("title", pa.array(["a graph", "graph"]), str)).values())
     [Counter({'graph': 2})]
     """
     hashing, count = _hashing(), Counter[str]()
@@ -323,7 +323,7 @@ def words_of_buckets(column: Column) -> dict[int, Counter[str]]:
     return found
 
 
-def _word_counts(column: Column) -> scipy.sparse.csr_array:
+def _word_counts(column: DataColumn) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(_hashing().transform([text or "" for text in column.text.to_pylist()]))
 
 

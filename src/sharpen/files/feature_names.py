@@ -6,7 +6,7 @@ from collections import Counter
 
 from sharpen.files.column import column_of
 from sharpen.files.encoder import FeatureEncoder
-from sharpen.files.encodings import Category, Text, words_of_buckets
+from sharpen.files.encodings import Category, FreeText, words_of_buckets
 from sharpen.files.source import GraphTables
 
 
@@ -33,7 +33,7 @@ def feature_names(encoder: FeatureEncoder, tables: GraphTables) -> list[str]:
         column = encoding.column
         if isinstance(encoding, Category):
             names += [f"{column} = {value}" for value in encoding.values]
-        elif isinstance(encoding, Text):
+        elif isinstance(encoding, FreeText):
             seen: dict[int, Counter[str]] = words_of_buckets(column_of(tables, column))
             names += [
                 f"{column}: {seen[bucket].most_common(1)[0][0]}" if bucket in seen else f"{column}: word {bucket}"

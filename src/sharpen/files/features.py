@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharpen.errors import InputError, Problems, as_given, printable
-from sharpen.files.column import Column
+from sharpen.files.column import DataColumn
 from sharpen.files.columns import Columns, find, listed
 from sharpen.files.decimals import SEPARATED_BY, decimal_commas, reading
-from sharpen.files.table import Table, same_length
+from sharpen.files.table import DataTable, same_length
 
 
-def feature_columns(table: Table, columns: Columns, taken: set[str | None], problems: Problems) -> pd.DataFrame:
+def feature_columns(table: DataTable, columns: Columns, taken: set[str | None], problems: Problems) -> pd.DataFrame:
     """The columns to learn from, as they stand, lists spread out.
 
     Args:
@@ -27,7 +27,7 @@ def feature_columns(table: Table, columns: Columns, taken: set[str | None], prob
         problems: Receives what is wrong with single columns, which are then left out.
 
     >>> from sharpen.files.table import by_row
-    >>> table = Table("nodes.parquet", pa.table({"id": [1], "v": [[0.5, 2.0]]}), by_row)
+    >>> table = DataTable("nodes.parquet", pa.table({"id": [1], "v": [[0.5, 2.0]]}), by_row)
     >>> feature_columns(table, Columns(), {"id"}, Problems()).to_dict("list")
     {'v[0]': [0.5], 'v[1]': [2.0]}
     """
@@ -51,7 +51,7 @@ def feature_columns(table: Table, columns: Columns, taken: set[str | None], prob
     return pd.DataFrame(series, index=pd.RangeIndex(table.columns.num_rows))
 
 
-def written_with_commas(table: Table, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
+def written_with_commas(table: DataTable, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
     """The columns among ``names`` whose numbers are written with decimal commas.
 
     Args:
@@ -64,7 +64,7 @@ def written_with_commas(table: Table, names: Sequence[str], known: Sequence[str]
         return []
     values = {name: table.columns.column(name) for name in names}
     some = [name for name in names if pc.any(pc.match_substring_regex(values[name], "[.,]")).as_py()]
-    text = {name: Column(name, values[name], str).filled for name in some}
+    text = {name: DataColumn(name, values[name], str).filled for name in some}
     found = decimal_commas(text, known)
     for name in known:
         if name not in found and name in text and reading(text[name], known=True):
@@ -82,7 +82,7 @@ def written_with_commas(table: Table, names: Sequence[str], known: Sequence[str]
     return found
 
 
-def _expanded(table: Table, name: str) -> dict[str, pa.ChunkedArray]:
+def _expanded(table: DataTable, name: str) -> dict[str, pa.ChunkedArray]:
     """A column of lists as one column per position; any other as it is."""
     values = table.columns.column(name)
     kind = values.type
@@ -107,7 +107,7 @@ def _expanded(table: Table, name: str) -> dict[str, pa.ChunkedArray]:
     return {f"{name}[{i}]": pa.chunked_array([matrix[:, i]]) for i in range(width)}
 
 
-def _check_finite(table: Table, name: str, values: pa.ChunkedArray) -> None:
+def _check_finite(table: DataTable, name: str, values: pa.ChunkedArray) -> None:
     wrong = pc.invert(pc.is_finite(values))
     if pc.any(wrong).as_py():
         row = int(np.argmax(pc.fill_null(wrong, False).to_numpy()))

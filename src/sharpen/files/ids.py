@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sharpen.errors import InputError, as_given
 from sharpen.files.columns import Columns, guess_ends, guess_label, guess_weight, id_by_name, is_number, listed, no_id
-from sharpen.files.table import Table, as_text, canonical, to_objects
+from sharpen.files.table import DataTable, as_text, canonical, to_objects
 
 _GLANCE = 64
 # A column of ids with a few mistakes is still one of ids; the mistakes are named later.
@@ -19,7 +19,7 @@ NEARLY_UNIQUE, MOSTLY_ENDS = 0.9, 0.5
 
 
 def choose_id(
-    table: Table, edges: Table | None, columns: Columns, known: Sequence[str] | np.ndarray | None = None
+    table: DataTable, edges: DataTable | None, columns: Columns, known: Sequence[str] | np.ndarray | None = None
 ) -> str:
     """The column of a node table that names the nodes.
 
@@ -30,8 +30,8 @@ def choose_id(
         known: In place of edges: ids that the table should hold, such as those of predictions.
 
     >>> from sharpen.files.table import by_row
-    >>> people = Table("nodes.csv", pa.table({"name": ["Ann", "Ann"], "Personal-Nr.": ["7", "9"]}), by_row)
-    >>> choose_id(people, Table("edges.csv", pa.table({"a": ["7"], "b": ["9"]}), by_row), Columns())
+    >>> people = DataTable("nodes.csv", pa.table({"name": ["Ann", "Ann"], "Personal-Nr.": ["7", "9"]}), by_row)
+    >>> choose_id(people, DataTable("edges.csv", pa.table({"a": ["7"], "b": ["9"]}), by_row), Columns())
     'Personal-Nr.'
     """
     names = [name for name in table.names if name not in (columns.label, *(columns.features or ()), *columns.ignore)]
@@ -57,11 +57,11 @@ def choose_id(
     raise no_id(table.name, table.names, label_missing=label is None)
 
 
-def read_ids(table: Table, column: str) -> np.ndarray:
+def read_ids(table: DataTable, column: str) -> np.ndarray:
     """The ids as they stand; an InputError if one is blank or not unique.
 
     >>> from sharpen.files.table import by_row
-    >>> read_ids(Table("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").tolist()
+    >>> read_ids(DataTable("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").tolist()
     ['1.0', 'a']
     """
     text = as_text(table.columns.column(column), lambda row: table.place(row, column))
@@ -90,11 +90,11 @@ def read_ids(table: Table, column: str) -> np.ndarray:
     return to_objects(text)
 
 
-def without_copies(table: Table) -> Table:
+def without_copies(table: DataTable) -> DataTable:
     """The table with each row once; a note says how many were exact copies.
 
     >>> from sharpen.files.table import by_row
-    >>> once = without_copies(Table("nodes.csv", pa.table({"id": ["a", "b", "a"], "age": ["1", "2", "1"]}), by_row))
+    >>> once = without_copies(DataTable("nodes.csv", pa.table({"id": ["a", "b", "a"], "age": ["1", "2", "1"]}), by_row))
     >>> once.columns.to_pydict(), once.notes
     ({'id': ['a', 'b'], 'age': ['1', '2']}, ('nodes.csv: 1 row is an exact copy of another (the first is row 3) and is left out',))
     """
@@ -109,7 +109,7 @@ def without_copies(table: Table) -> Table:
     kept, place = np.flatnonzero(~copy), table.locate(int(np.argmax(copy)))
     are = f"{count:,} rows are exact copies of others" if count > 1 else "1 row is an exact copy of another"
     note = f"{table.name}: {are} (the first is {place}) and {'are' if count > 1 else 'is'} left out"
-    return Table(
+    return DataTable(
         table.name,
         rows.filter(pa.array(~copy)),
         lambda row: table.locate(int(kept[row])),
@@ -118,7 +118,7 @@ def without_copies(table: Table) -> Table:
     )
 
 
-def is_edge(cells: list[str], nodes: Table, columns: Columns) -> bool:
+def is_edge(cells: list[str], nodes: DataTable, columns: Columns) -> bool:
     """Whether the first row of an edge file is an edge rather than the names of its columns.
 
     Args:
@@ -127,7 +127,7 @@ def is_edge(cells: list[str], nodes: Table, columns: Columns) -> bool:
         columns: What is known of the columns.
 
     >>> from sharpen.files.table import by_row
-    >>> nodes = Table("nodes.csv", pa.table({"id": ["ann", "bob"]}), by_row)
+    >>> nodes = DataTable("nodes.csv", pa.table({"id": ["ann", "bob"]}), by_row)
     >>> is_edge(["ann", "bob"], nodes, Columns()), is_edge(["from", "to"], nodes, Columns()), is_edge(["7", "8"], nodes, Columns())
     (True, False, True)
     """
@@ -141,7 +141,7 @@ def is_edge(cells: list[str], nodes: Table, columns: Columns) -> bool:
     return any(_nearly_unique(nodes, name) and _covers(nodes, name, ends) == 1 for name in nodes.names)
 
 
-def _ends(edges: Table | None, columns: Columns) -> list[pa.Array]:
+def _ends(edges: DataTable | None, columns: Columns) -> list[pa.Array]:
     """The columns of an edge table that may hold ids, in the form in which they are compared."""
     if edges is None or not edges.columns.num_rows:
         return []
@@ -158,18 +158,18 @@ def _ends(edges: Table | None, columns: Columns) -> list[pa.Array]:
     return found
 
 
-def _covers(table: Table, name: str, ends: list[pa.Array]) -> float:
+def _covers(table: DataTable, name: str, ends: list[pa.Array]) -> float:
     """The share of the cells of the two columns (or the one) that it covers best which are among its values."""
     keys = id_keys(table, name)
     shares = sorted(float(pc.mean(pc.is_in(end, value_set=keys)).as_py() or 0.0) for end in ends)
     return sum(shares[-2:]) / len(shares[-2:])
 
 
-def id_keys(table: Table, name: str) -> pa.Array:
+def id_keys(table: DataTable, name: str) -> pa.Array:
     """A column in the form in which ids are compared.
 
     >>> from sharpen.files.table import by_row
-    >>> id_keys(Table("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").to_pylist()
+    >>> id_keys(DataTable("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").to_pylist()
     ['1', 'a']
     """
     return canonical(as_text(table.columns.column(name), lambda row: table.place(row, name))).cast(pa.string())
@@ -192,7 +192,7 @@ def _all_differ(values: pa.ChunkedArray) -> bool:
     return bool(pc.count_distinct(glance).as_py() == len(glance) and pc.count_distinct(values).as_py() == len(values))
 
 
-def _nearly_unique(table: Table, name: str) -> bool:
+def _nearly_unique(table: DataTable, name: str) -> bool:
     values = _decoded(table.columns.column(name))
     if not _is_plain(values.type) and not pa.types.is_floating(values.type):
         return False
@@ -203,7 +203,7 @@ def _nearly_unique(table: Table, name: str) -> bool:
     return bool(pc.count_distinct(keys).as_py() >= NEARLY_UNIQUE * len(keys) - 1)
 
 
-def _can_name(table: Table, name: str) -> bool:
+def _can_name(table: DataTable, name: str) -> bool:
     """Whether, with no edges to go by, it names nodes rather than measures them: all different, and words or whole numbers."""
     keys = id_keys(table, name)
     fractions = pc.any(pc.match_substring_regex(keys, r"^[+-]?[0-9]*[.,][0-9]+$")).as_py()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sharpen.errors import InputError, reason
 from sharpen.files.arrays import GraphFile
 from sharpen.files.content import Content
-from sharpen.files.table import Table, from_objects
+from sharpen.files.table import DataTable, from_objects
 from sharpen.limits import check_cells
 
 _DEPTH = 100
@@ -100,7 +100,7 @@ def _check_xml(content: Content) -> None:
         ) from error
 
 
-def _nodes(content: Content, graph: Any, nodes: list[Any]) -> Table:
+def _nodes(content: Content, graph: Any, nodes: list[Any]) -> DataTable:
     def locate(row: int) -> str:
         return f"node {str(nodes[row])!r}"
 
@@ -122,7 +122,7 @@ def _nodes(content: Content, graph: Any, nodes: list[Any]) -> Table:
         while not key or key in columns:
             key += "_"
         columns[key] = from_objects(values, lambda row, key=key: f"{content.name} {locate(row)}, attribute {key!r}")  # type: ignore[misc]
-    return Table(content.name, pa.table(columns), locate)
+    return DataTable(content.name, pa.table(columns), locate)
 
 
 def _names_nodes(values: list[Any]) -> bool:

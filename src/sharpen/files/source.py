@@ -25,11 +25,11 @@ from sharpen.files.features import feature_columns, written_with_commas
 from sharpen.files.ids import choose_id, id_keys, is_edge, read_ids, without_copies
 from sharpen.files.labels import read_labels
 from sharpen.files.markup import read_markup
-from sharpen.files.table import Table
+from sharpen.files.table import DataTable
 from sharpen.files.typed import read_json_lines, read_parquet
 from sharpen.graph import Graph
 
-_TABLES: dict[str, Callable[[Content], Table]] = {
+_TABLES: dict[str, Callable[[Content], DataTable]] = {
     "csv": read_delimited, "tsv": read_delimited, "parquet": read_parquet, "jsonl": read_json_lines
 }  # fmt: skip
 _GRAPHS: dict[str, Callable[[Content], GraphFile]] = {
@@ -130,8 +130,8 @@ def read_nodes_and_edges(
 class Files(NamedTuple):
     """What two files hold, before columns are given a meaning: see :func:`read_tables`."""
 
-    nodes: Table
-    edges: Table | None
+    nodes: DataTable
+    edges: DataTable | None
     whole: GraphFile | None
     fingerprint: str
 
@@ -161,8 +161,8 @@ def read_tables(nodes: Path | str, edges: Path | str | None, columns: Columns, p
 
 
 def assembled(
-    table: Table,
-    edges: Table | None,
+    table: DataTable,
+    edges: DataTable | None,
     columns: Columns,
     problems: Problems,
     *,
@@ -179,7 +179,7 @@ def assembled(
 
     >>> import pyarrow as pa
     >>> from sharpen.files.table import by_row
-    >>> nodes = Table("nodes", pa.table({"id": ["a", "b"], "age": [3, 4]}), by_row)
+    >>> nodes = DataTable("nodes", pa.table({"id": ["a", "b"], "age": [3, 4]}), by_row)
     >>> assembled(nodes, None, Columns(), Problems()).ids.tolist()
     ['a', 'b']
     """
@@ -228,8 +228,8 @@ def assembled(
 
 
 def _edges(
-    table: Table,
-    edges: Table | None,
+    table: DataTable,
+    edges: DataTable | None,
     columns: Columns,
     whole: GraphFile | None,
     keys: pa.Array | None,
@@ -315,8 +315,8 @@ def mean_weight(weight: np.ndarray) -> float:
 
 
 def _choose_id(
-    table: Table,
-    edges: Table | None,
+    table: DataTable,
+    edges: DataTable | None,
     columns: Columns,
     whole: GraphFile | None,
     guesses: list[str],
@@ -332,7 +332,7 @@ def _choose_id(
 
 
 def _choose_label(
-    table: Table, columns: Columns, whole: GraphFile | None, id_column: str | None, guesses: list[str]
+    table: DataTable, columns: Columns, whole: GraphFile | None, id_column: str | None, guesses: list[str]
 ) -> str | None:
     if columns.label == "":
         return None
@@ -349,7 +349,7 @@ def _choose_label(
     return guess
 
 
-def _edge_table(content: Content, nodes: Table, columns: Columns, digest: Any) -> Table:
+def _edge_table(content: Content, nodes: DataTable, columns: Columns, digest: Any) -> DataTable:
     """The table of edges; its bytes join the fingerprint of the files."""
     digest.update(content.data)
     if content.kind in _GRAPHS:

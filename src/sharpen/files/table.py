@@ -16,7 +16,7 @@ WHOLE = r"^([+-]?\d+)\.0+$"
 
 
 @dataclass(frozen=True)
-class Table:
+class DataTable:
     """Columns of equal length, with the words for a place in them.
 
     Args:
@@ -26,7 +26,7 @@ class Table:
         notes: What the reader had to decide, for the user to see.
         delimiter: What separates the cells of a CSV or TSV file.
 
-    >>> table = Table("nodes.parquet", pa.table({"id": ["a", "b"]}), by_row)
+    >>> table = DataTable("nodes.parquet", pa.table({"id": ["a", "b"]}), by_row)
     >>> table.place(1, "id")
     "nodes.parquet row 2, column 'id'"
     """
@@ -41,7 +41,7 @@ class Table:
     def names(self) -> list[str]:
         """The names of the columns in order.
 
-        >>> Table("nodes.parquet", pa.table({"id": ["a"], "age": [3]}), by_row).names
+        >>> DataTable("nodes.parquet", pa.table({"id": ["a"], "age": [3]}), by_row).names
         ['id', 'age']
         """
         return list(self.columns.column_names)

@@ -17,14 +17,14 @@ from sharpen.errors import InputError, reason
 from sharpen.files.content import Content, read_file
 from sharpen.files.delimited import check_text
 from sharpen.files.footer import column_chunks
-from sharpen.files.table import Table, by_row, check_names, from_objects
+from sharpen.files.table import DataTable, by_row, check_names, from_objects
 from sharpen.limits import check_cells, check_columns, too_large, within_limits
 
 _FREE_MISSING = 2**25  # keys that lines lack
 _MAX_FOOTER = 20 * 2**20
 
 
-def read_parquet(content: Content) -> Table:
+def read_parquet(content: Content) -> DataTable:
     """The table in a Parquet file.
 
     >>> sink = pa.BufferOutputStream()
@@ -45,7 +45,7 @@ def read_parquet(content: Content) -> Table:
         raise InputError(f"{name} is not a whole Parquet file ({reason(error)}); copy or write it again") from error
     index = [c for c in columns.column_names if c.startswith("__index_level_")]
     check_names(name, list(columns.column_names), "the schema")
-    return Table(name, columns.drop_columns(index) if index else columns, by_row)
+    return DataTable(name, columns.drop_columns(index) if index else columns, by_row)
 
 
 def _read_limited(name: str, data: bytes) -> pa.Table:
@@ -113,7 +113,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
-def read_json_lines(content: Content) -> Table:
+def read_json_lines(content: Content) -> DataTable:
     r"""The table in a file of one JSON object per line; a key that a line lacks, or null, is a missing value.
 
     >>> content = Content("nodes.jsonl", "jsonl", b'{"id": 1, "age": 3}\n\n{"id": 2}\n')
@@ -146,7 +146,7 @@ def read_json_lines(content: Content) -> Table:
         from_objects(values, lambda row, key=key: f"{name} {lines.locate(row)}, column {key!r}")  # type: ignore[misc]
         for key, values in columns.items()
     ]
-    return Table(name, pa.table(dict(zip(stripped, arrays, strict=True))), lines.locate)
+    return DataTable(name, pa.table(dict(zip(stripped, arrays, strict=True))), lines.locate)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sharpen.errors import InputError, Problems, reason
 from sharpen.files import Columns, GraphTables
 from sharpen.files.source import assembled
-from sharpen.files.table import Table, by_row, check_names
+from sharpen.files.table import DataTable, by_row, check_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Frames:
             return assembled(nodes, edges, self.columns, problems)
 
 
-def _table(frame: pd.DataFrame, name: str) -> Table:
+def _table(frame: pd.DataFrame, name: str) -> DataTable:
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index(names=frame.index.name or "id")
     frame = frame.rename(columns=str)
@@ -80,4 +80,4 @@ def _table(frame: pd.DataFrame, name: str) -> Table:
                 f"{name}, column {column!r} holds values of several types ({reason(error)}); give all the same type, or "
                 "leave it out"
             ) from error
-    return Table(name, pa.table(columns), by_row)
+    return DataTable(name, pa.table(columns), by_row)

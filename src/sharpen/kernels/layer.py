@@ -85,11 +85,11 @@ def finish_rows(
     return activate(gathered, bias, norm, False, None, overwrite=True)
 
 
-def arrange(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
+def join_blocks(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
     """The weights of a layer's column blocks as its kernels take them: joined for the fused ones, else as they are.
 
     >>> weights = [torch.ones(1, 4, 8), torch.ones(1, 4, 2)]
-    >>> [w.shape[2] for w in arrange(weights, Blocks(8, neighbors=True, own=False, scores=True))]
+    >>> [w.shape[2] for w in join_blocks(weights, Blocks(8, neighbors=True, own=False, scores=True))]
     [8, 2]
     """
     if len(weights) == 1 or not backend.fused(weights[0]):
@@ -136,7 +136,7 @@ def finish_layer(
     """What a layer makes of its matrix product.
 
     Args:
-        z: The product, [R, N, C], or one for each of its blocks of columns; see :func:`arrange`.
+        z: The product, [R, N, C], or one for each of its blocks of columns; see :func:`join_blocks`.
         blocks: What its columns are.
         graph: The propagation matrix, or the pattern of attention; nothing where neighbours do not count.
         bias, norm, training, dropout: See :func:`sharpen.kernels.activation.activate`.

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
-from sharpen.kernels.layer import Blocks, arrange, finish_layer, finish_rows
+from sharpen.kernels.layer import Blocks, finish_layer, finish_rows, join_blocks
 from sharpen.kernels.product import classify, products
 from sharpen.kernels.sparse import Csr
 from sharpen.models.convolution import Convolution
@@ -124,7 +124,7 @@ class Network:
         if convolution.gather == "attention":
             to_scores = [parameters[f"layers.{layer}.{name}"] for name in ("source", "target")]
             columns += products(columns[0], [torch.cat(to_scores, dim=1).mT])
-        return arrange(columns, self.blocks(layer))
+        return join_blocks(columns, self.blocks(layer))
 
     def _first_products(
         self, parameters: Mapping[str, Tensor], inputs: Inputs

@@ -41,7 +41,7 @@ from sharpen.models.inputs import Inputs
 from sharpen.models.messages import Messages
 
 # How many draws of a forward pass have a place of their own among the layers; see :func:`sharpen.kernels.dropout.layer_keys`.
-PLACES = 512
+_PLACES = 512
 
 
 class OneRun(TorchFunctionMode):
@@ -126,7 +126,7 @@ class OneRun(TorchFunctionMode):
 
     def _next(self) -> Tensor:
         """The keys of the next draw, [2]."""
-        round_, place = divmod(self._drawn, PLACES)
+        round_, place = divmod(self._drawn, _PLACES)
         self._drawn += 1
         keys = layer_keys(self._keys.unsqueeze(0), self._epoch, self._first + place)
         if round_:

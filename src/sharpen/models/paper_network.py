@@ -14,14 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sharpen.kernels.attention import NEGATIVE_SLOPE
 from sharpen.kernels.edges import edge_scores, edge_softmax
 from sharpen.models.blocks import Dropout
 from sharpen.models.convolution import Convolution
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
 from sharpen.models.network import Network
-
-NEGATIVE_SLOPE = 0.2
 
 
 class PaperNetwork(nn.Module):

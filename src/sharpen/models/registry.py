@@ -142,10 +142,10 @@ _COLORS = ("pink", "amber", "sky", "wine", "olive", "ink")
 _MARKERS = ("D", "P", "X", "<", ">", "*")
 
 
-def is_custom(name: str) -> bool:
+def _is_custom(name: str) -> bool:
     """Whether a model's name says where its code is.
 
-    >>> is_custom("my_net.py:MyNet"), is_custom("gcn")
+    >>> _is_custom("my_net.py:MyNet"), _is_custom("gcn")
     (True, False)
     """
     return ":" in name
@@ -173,7 +173,7 @@ def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
     sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, another that `sharpen models`
     lists, or your own as my_net.py:MyNet
     """
-    if name in REGISTRY or (isinstance(name, str) and is_custom(name) and all(name.rpartition(":")[::2])):
+    if name in REGISTRY or (isinstance(name, str) and _is_custom(name) and all(name.rpartition(":")[::2])):
         return name
     near = did_you_mean(name, MODELS)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"

@@ -1,6 +1,6 @@
 """A comparison in one honest sentence: how much sharpening gains, how sure, on what."""
 
-from sharpen.evaluation.comparison import Comparison, Variant
+from sharpen.evaluation.comparison import Comparison, LamComparison
 from sharpen.models.registry import model_info
 
 
@@ -12,7 +12,7 @@ def headline(comparison: Comparison) -> str:
 
     >>> from sharpen.evaluation import paired_difference
     >>> d = paired_difference([82.0, 83.0, 84.5], [81.0, 82.5, 83.0])
-    >>> variant = Variant(lam=0.5, val=83.0, difference=d, corrected_p=d.t_p, diverged=0, dropped=0)
+    >>> variant = LamComparison(lam=0.5, val=83.0, difference=d, corrected_p=d.t_p, diverged=0, dropped=0)
     >>> toy = dict(dataset="toy", model="gcn", metric="accuracy", splits=3, seeds=1, val=82.0, test=82.2, test_sd=1.0)
     >>> headline(Comparison(**toy, diverged=0, variants=(variant,)))
     'Sharpening (λ = 0.5) makes no clear difference on toy with a GCN: +1.00 points, 95 % CI [-0.24, +2.24], 3 ...'
@@ -34,7 +34,7 @@ def headline(comparison: Comparison) -> str:
     )
 
 
-def _one(comparison: Comparison, variant: Variant, where: str) -> str:
+def _one(comparison: Comparison, variant: LamComparison, where: str) -> str:
     by_validation = ", chosen by validation" if comparison.chosen is not None else ""
     subject = f"Sharpening (λ = {variant.lam:g}{by_validation})"
     d = variant.difference

@@ -4,7 +4,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sharpen.evaluation.comparison import Comparison, Variant
+from sharpen.evaluation.comparison import Comparison, LamComparison
 from sharpen.report.headline import headline
 from sharpen.report.names import metric_title
 
@@ -89,7 +89,7 @@ def _legend(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _cells(variant: Variant, several: bool) -> tuple[str, ...]:
+def _cells(variant: LamComparison, several: bool) -> tuple[str, ...]:
     d = variant.difference
     if d is None:
         return ("diverged",)

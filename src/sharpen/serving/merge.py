@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from sharpen.errors import InputError
 from sharpen.files.ids import id_keys
-from sharpen.files.table import Table, as_text, canonical, from_objects
+from sharpen.files.table import DataTable, as_text, canonical, from_objects
 
 _Record = Mapping[str, Any]
 
 
-def merged_nodes(base: Table | None, records: Sequence[_Record], id_column: str) -> tuple[Table, list[int]]:
+def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: str) -> tuple[DataTable, list[int]]:
     """The nodes of a table, changed and new ones among them, and the rows of these in the order of the records.
 
     A record with the id of a node changes the columns that it names; one with another id adds a node at the end.
@@ -27,14 +27,14 @@ def merged_nodes(base: Table | None, records: Sequence[_Record], id_column: str)
         id_column: The column of ids.
 
     >>> from sharpen.files.table import by_row
-    >>> base = Table("nodes.csv", pa.table({"id": ["a", "b"], "age": ["3", "4"]}), by_row)
+    >>> base = DataTable("nodes.csv", pa.table({"id": ["a", "b"], "age": ["3", "4"]}), by_row)
     >>> table, rows = merged_nodes(base, [{"id": "c", "age": 5}, {"id": "a", "age": 9}], "id")
     >>> table.columns.to_pydict(), rows
     ({'id': ['a', 'b', 'c'], 'age': ['9', '4', '5']}, [2, 0])
     """
     keys = _ids(records, id_column)
     if base is None:
-        return Table("the request", _columns(records, [], None), _place), list(range(len(records)))
+        return DataTable("the request", _columns(records, [], None), _place), list(range(len(records)))
     row_of = {key: row for row, key in enumerate(id_keys(base, id_column).to_pylist())}
     unknown = sorted({name for record in records for name in record} - set(base.names))
     if unknown:
@@ -56,10 +56,10 @@ def merged_nodes(base: Table | None, records: Sequence[_Record], id_column: str)
     order = np.arange(new)
     order[rows] = count + np.arange(len(rows))
     both = pa.concat_tables([base.columns, added], promote_options="permissive").take(pa.array(order))
-    return Table(base.name, both, _place, delimiter=base.delimiter), rows
+    return DataTable(base.name, both, _place, delimiter=base.delimiter), rows
 
 
-def merged_edges(base: Table | None, records: Sequence[_Record], ends: tuple[str, str]) -> Table:
+def merged_edges(base: DataTable | None, records: Sequence[_Record], ends: tuple[str, str]) -> DataTable:
     """The edges of a table, and those of a request.
 
     Args:
@@ -80,7 +80,7 @@ def merged_edges(base: Table | None, records: Sequence[_Record], ends: tuple[str
             raise InputError(f"edge {number} does not say its {missing!r}; name both ends")
     if base is None:
         empty = pa.table({name: pa.array([], pa.string()) for name in ends})
-        return Table("the request", _columns(named, list(ends), None) if named else empty, _place)
+        return DataTable("the request", _columns(named, list(ends), None) if named else empty, _place)
     if not named:
         return base
     unknown = sorted({name for record in named for name in record} - set(base.names))
@@ -90,7 +90,7 @@ def merged_edges(base: Table | None, records: Sequence[_Record], ends: tuple[str
         )
     added = _columns(named, base.names, base.columns.schema)
     both = pa.concat_tables([base.columns, added], promote_options="permissive")
-    return Table(base.name, both, _place, delimiter=base.delimiter)
+    return DataTable(base.name, both, _place, delimiter=base.delimiter)
 
 
 def _ids(records: Sequence[_Record], column: str) -> list[str]:

@@ -18,7 +18,7 @@ from sharpen.errors import InputError, Problems
 from sharpen.files.edges import edge_ends
 from sharpen.files.ids import id_keys
 from sharpen.files.source import assembled, read_tables
-from sharpen.files.table import Table
+from sharpen.files.table import DataTable
 from sharpen.prediction import Predictor
 from sharpen.serving.merge import merged_edges, merged_nodes
 
@@ -76,8 +76,8 @@ class Served:
     """
 
     predictor: Predictor
-    nodes: Table | None
-    edges: Table | None
+    nodes: DataTable | None
+    edges: DataTable | None
     id_column: str
     ends: tuple[str, str]
 

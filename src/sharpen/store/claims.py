@@ -30,7 +30,7 @@ except ImportError:  # not on Windows: there claims alone must do, and they do u
 LEASE_SECONDS = 120.0
 _MOST_BYTES = 64 * 2**20  # of a claim: a population of a million trials has less
 _MOST_PID = 2**31 - 1
-HEARTBEAT_SECONDS = 10.0
+_HEARTBEAT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Claim:
         over = threading.Event()
 
         def touch() -> None:
-            while not over.wait(HEARTBEAT_SECONDS):
+            while not over.wait(_HEARTBEAT_SECONDS):
                 with suppress(OSError):  # the next touch may succeed, and a dozen may fail before the claim is lost
                     if not self._is_ours():
                         return

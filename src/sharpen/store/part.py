@@ -32,13 +32,13 @@ _LIST_AGAIN_SECONDS = 5.0
 _BLOCK_FILES = 256
 _LONGEST_LINE = 1024
 
-Stamp = tuple[int, int, int]
+_Stamp = tuple[int, int, int]
 
 
 class _Known(NamedTuple):
     """What is known of a file: when it was read, and what is wrong with it."""
 
-    stamp: Stamp
+    stamp: _Stamp
     problem: Problem | None
 
 
@@ -210,7 +210,7 @@ class Part:
         self._forget({name} if before is not None else set())
         self._take(name, stamp, content)
 
-    def _take(self, name: str, stamp: Stamp, content: Content) -> None:
+    def _take(self, name: str, stamp: _Stamp, content: Content) -> None:
         self._known[name] = _Known(stamp, content.problem)
         if content.problem is not None:
             self._doubtful.add(name)
@@ -252,7 +252,7 @@ def _joined(tables: dict[str, pa.Table]) -> pa.Table:
     return pa.concat_tables([_named(name, table) for name, table in tables.items()]).combine_chunks()
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: Path) -> _Stamp:
     found = path.stat()
     return found.st_size, found.st_mtime_ns, found.st_ino
 

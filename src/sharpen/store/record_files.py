@@ -27,8 +27,8 @@ from sharpen.trial import LAST, METRICS, Record, Trial, id_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
-PROVENANCE = ("versions", "revision", "created", "members", "rerun")
+_RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
+_PROVENANCE = ("versions", "revision", "created", "members", "rerun")
 _RESULT_TYPES = {
     "id": str,
     **dict.fromkeys(("val", "test", "seconds", *METRICS, *LAST), float),
@@ -38,7 +38,7 @@ _RESULT_TYPES = {
 RUN = ("device", "precision", "best_epoch", "val", "test")
 # Columns that files of earlier versions lack, and that are null there. All others have always been written: a file without one of
 # them is damaged.
-LATER = ("lam_max", "batching", "model_args", "prior", "run", "rerun", "way", "model_digest", *METRICS, *LAST)
+_LATER = ("lam_max", "batching", "model_args", "prior", "run", "rerun", "way", "model_digest", *METRICS, *LAST)
 _CHECKSUM = re.compile(r"-sha([0-9a-f]{16})-[0-9a-f]{16}\.parquet$")
 _MOST_SECONDS = 1e9  # thirty years
 
@@ -99,7 +99,7 @@ def schema_of(part: str) -> pa.Schema:
     if part == "traces":
         columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
-        results = (*RESULTS, *METRICS, *LAST, *PROVENANCE)
+        results = (*_RESULTS, *METRICS, *LAST, *_PROVENANCE)
         columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
         columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
     return pa.schema(list(columns.items()))
@@ -124,7 +124,7 @@ def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Ta
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     rows = [
         asdict(record.trial)
-        | {name: getattr(record, name) for name in RESULTS}
+        | {name: getattr(record, name) for name in _RESULTS}
         | {name: record.metrics.get(name) for name in (*METRICS, *LAST)}
         | {
             "id": record.trial.id,
@@ -182,7 +182,7 @@ def read_file(path: Path) -> Content:
         return bad(f"it is cut off or damaged ({_first_line(error)})")
     known, found = schema.names, table.column_names
     unknown = [name for name in found if name not in known]
-    missing = [name for name in known if name not in found and name not in LATER]
+    missing = [name for name in known if name not in found and name not in _LATER]
     if missing:
         return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
     if unknown and not checksum:  # a later version would have written one
@@ -239,7 +239,7 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
 
 
 def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of ``LATER`` that it was written without: null, which is no part of ids."""
+    """The table with the columns of ``_LATER`` that it was written without: null, which is no part of ids."""
     import pyarrow as pa
 
     for name in schema.names:

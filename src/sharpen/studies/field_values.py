@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 from sharpen.errors import InputError
 from sharpen.paper import lambda_star, setting
 from sharpen.studies.protocol import one_of
+from sharpen.studies.tuning import CHOSEN
 from sharpen.studies.yaml_source import Source, Where, shown
 from sharpen.trial import Trial
 
@@ -24,10 +25,10 @@ _ELSEWHERE = {
     "λ": "write it as lam",
 }
 # What a variant may set: the rest of a trial comes from its cell and its run.
-_FIELDS = tuple(f.name for f in fields(Trial) if f.name not in _ELSEWHERE)
+_FIELDS = (*(f.name for f in fields(Trial) if f.name not in _ELSEWHERE), "configuration")
 _FLAGS = ("residual", "input_linear", "sharpen_val")
 _WORDS = ("norm", "batching", "prior")
-_WHOLE = ("layers", "hidden", "epochs")
+_WHOLE = ("layers", "hidden", "epochs", "configuration")
 # What a value may start from, and the fields that are of its kind.
 _BASES = {
     "lambda_star": ("lam", "lam_labeled", "lam_max", "balance"),
@@ -98,7 +99,7 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
         for each in given if isinstance(given, list) and given else [given]:
             arguments = source.mapping(where, each)
             yield ",".join(f"{name}={value}" for name, value in arguments.items()), json.dumps(arguments, default=str)
-    elif field in _WORDS:
+    elif field in _WORDS or given == CHOSEN:
         for word in given if isinstance(given, list) and given else [given]:
             yield str(word), str(word)
     elif isinstance(given, dict) and "of" in given:

@@ -14,11 +14,13 @@ from typing import Any
 
 from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, check_model
+from sharpen.models.zoo.settings import settings_of
 from sharpen.paper import published_tables
 from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
 from sharpen.studies.own_graphs import dataset_names, known_as
 from sharpen.studies.protocol import known_protocol, one_of
 from sharpen.studies.spec import Contrast, Study, Variant
+from sharpen.studies.tuning import CHOSEN, chosen
 from sharpen.studies.yaml_source import Source, Where, read, shown
 from sharpen.trial import Trial
 
@@ -38,7 +40,7 @@ PAPER_STUDIES = (
     "comparison",
 )
 # Our own, in the order of their findings.
-_OWN_STUDIES = ("label-rates", "label-rates-small")
+_OWN_STUDIES = ("label-rates", "label-rates-small", "field-tuning", "field")
 _STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
     "title",
@@ -81,7 +83,7 @@ def own_studies() -> list[Study]:
     """Studies beyond the paper that come with the package.
 
     >>> [study.name for study in own_studies()]
-    ['label-rates', 'label-rates-small']
+    ['label-rates', 'label-rates-small', 'field-tuning', 'field']
     """
     return [_included(name) for name in _OWN_STUDIES]
 
@@ -140,7 +142,10 @@ def _study(name: str, source: Source) -> Study:
         one_of("variant", baseline, tuple(variants), where=source.place(("baseline",)))
     choose = _choices(source, variants)
     datasets = dataset_names(source, ("datasets",), content["datasets"])
-    models = source.words(("models",), content["models"], None, "model")
+    if content["models"] == "field":
+        models = tuple(name for name in MODELS if settings_of(name) is not None)
+    else:
+        models = source.words(("models",), content["models"], None, "model")
     for index, model in enumerate(models):
         check_model(model, where=source.place(("models", index)))
     study = Study(
@@ -161,7 +166,7 @@ def _study(name: str, source: Source) -> Study:
         baseline=baseline,
         choose=choose,
         compare=_contrasts(source, (*variants, *choose)),
-        skip=_skipped(source, datasets, models),
+        skip=_skipped(source, datasets, models) | _not_tuned(variants, datasets, models),
         reads=reads,
     )
     _check_extent(study, source)
@@ -317,6 +322,19 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
             raise source.fail(where, f"{dataset} {model} is left out twice; remove one of the entries")
         skipped[dataset, model] = source.text((*where, "reason"), cell["reason"])
     return skipped
+
+
+def _not_tuned(
+    variants: Mapping[str, Variant], datasets: tuple[str, ...], models: tuple[str, ...]
+) -> dict[tuple[str, str], str]:
+    """The cells that wait for a choice of their configuration."""
+    if not any(variant.fields.get("configuration") == CHOSEN for variant in variants.values()):
+        return {}
+    return {
+        cell: "its configuration is not chosen yet"
+        for cell in itertools.product(datasets, models)
+        if chosen(*cell) is None
+    }
 
 
 def _check_extent(study: Study, source: Source) -> None:

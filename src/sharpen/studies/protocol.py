@@ -17,6 +17,9 @@ A third, ``ablation``, is the paper's with the one difference that its ablation 
 seed 42, and not with seed 123 as its main sweep does. It serves to show what that difference alone does to a score, and has no
 other cells.
 
+A fourth, ``tuning``, draws as ``paired`` does, with seeds from 1,000 on: draws to choose settings on, which no table reports. Where
+the data come with their splits, it draws half of the nodes for training and a quarter for validation.
+
 Two more are families, for studies of the number of labels: ``few-5`` draws 5 labels for each class of a homophilous graph,
 ``share-20`` takes 20 % of the nodes of a heterophilous one, whose classes few labels do not tell apart. A study may have several,
 and ``all`` stands for all of them where runs are planned.
@@ -31,12 +34,13 @@ from typing import NamedTuple
 from sharpen.datasets.catalog import CATALOG, looks_like_a_file
 from sharpen.errors import InputError, did_you_mean
 
-PROTOCOLS = ("paper", "paired", "ablation")
+PROTOCOLS = ("paper", "paired", "ablation", "tuning")
 ALL = "all"
 _PAIRS = 20
 # Validation and test nodes of a draw with few labels, as in the paper's splits; fewer, in the same proportion, on a small graph.
 _FEW_VAL, _FEW_TEST = 500, 1000
 _SHARE_VAL = 20
+_TUNING, _TUNING_RUNS, _TUNED_ON = 1000, 3, "stratified-50-25-25-seed{seed}"
 
 
 class Rate(NamedTuple):
@@ -95,6 +99,8 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     [('balanced-20-500-1000-seed123', 0), ('balanced-20-500-1000-seed123', 1)]
     >>> runs("squirrel", "paired")[10:12]
     [('given-0', 10), ('given-1', 11)]
+    >>> runs("cora", "tuning", 1), runs("squirrel", "tuning", 1)
+    ([('balanced-20-500-1000-seed1000', 1000)], [('stratified-50-25-25-seed1000', 1000)])
     >>> runs("digits", "few-50", 1), runs("squirrel", "share-5", 1)
     ([('balanced-50-432-864-seed0', 0)], [('stratified-5-20-75-seed0', 0)])
     """
@@ -102,6 +108,9 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     if (rate := rate_of(known_protocol(protocol))) is not None:
         return [(rate.split(known, i), i) for i in range(count or _PAIRS)]
     splits = CATALOG[known].splits
+    if protocol == "tuning":
+        draws = splits.paired or _TUNED_ON
+        return [(draws.format(seed=i), i) for i in range(_TUNING, _TUNING + (count or _TUNING_RUNS))]
     names, usual = splits.paper, splits.runs
     if one_of("protocol", protocol, PROTOCOLS) == "paired":
         usual = _PAIRS
@@ -130,7 +139,7 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str | Non
 
     >>> one_of("protocol", "pared", PROTOCOLS)
     Traceback (most recent call last):
-    sharpen.errors.InputError: there is no protocol 'pared'; did you mean 'paired'? There are paper, paired, ablation
+    sharpen.errors.InputError: there is no protocol 'pared'; did you mean 'paired'? There are paper, paired, ablation, tuning
     """
     if isinstance(value, str) and value in allowed:
         return value

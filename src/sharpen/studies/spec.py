@@ -22,7 +22,9 @@ A study is one YAML file. Those of the paper's tables and figures are included (
 
 A value may be one, a list, a range ``{from, to, step}``, or relative: ``{of, times, plus}`` is ``of`` × ``times`` + ``plus``, where
 ``of`` names the paper's value for the cell (``lambda_star``, ``lr``, ``dropout``, …);
-``times`` and ``plus`` may again be lists or ranges. A norm or a batching is a word, or a list of words.
+``times`` and ``plus`` may again be lists or ranges. A norm or a batching is a word, or a list of words. A ``configuration`` is a
+number: 0 for the settings that a method's authors published, 1 and more for draws from their grid (:mod:`sharpen.studies.tuning`).
+Where ``models`` is ``field``, they are all that have such settings.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sharpen.studies.field_values import Relative, Value
+from sharpen.studies.tuning import configuration
 from sharpen.trial import Trial
 
 
@@ -51,6 +54,8 @@ class Variant:
     def trial(self, dataset: str, model: str) -> Trial:
         """The trial of a cell; split and seed are still open."""
         set_ = {k: v.of_cell(k, dataset, model) if isinstance(v, Relative) else v for k, v in self.fields.items()}
+        if (which := set_.pop("configuration", None)) is not None:
+            set_ = configuration(dataset, model, which) | set_  # type: ignore[arg-type]
         return Trial(model=model, dataset=dataset, **set_)  # type: ignore[arg-type]  # checked when it was read
 
 

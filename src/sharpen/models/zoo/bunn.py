@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sharpen.graph import Graph
-from sharpen.graph.matrices import propagation_matrix
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
+from sharpen.models.zoo.parts import random_walk
 
 _TIMES = (1, 2, 5, 20)
 
@@ -55,7 +51,7 @@ class BuNN(nn.Module):
         """Class scores of all nodes."""
         x = F.gelu(self.dropout(self.embed(x)))
         for frame, mix, norm, times in zip(self.frames, self.mixes, self.norms, self.times, strict=True):
-            turn = orthogonal(frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1)))
+            turn = _orthogonal(frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1)))
             y = norm(x)
             h = mix(torch.cat([y, self._diffused(_turned(turn, y), graph, times.softmax(0))], 1))
             x = x + _turned(turn.mT, h)
@@ -64,9 +60,8 @@ class BuNN(nn.Module):
     def _structure(self, x: Tensor, graph: Inputs) -> Tensor:
         """What O is made of, from message passing: means of the neighbours beside the node."""
         s = F.gelu(F.dropout(self.enter(x), 0.2, self.training))
-        neighbours = graph.own_matrix("mean of neighbours", _mean_of_neighbours)
         for mix in self.rounds:
-            s = s + mix(torch.cat([s, graph.propagate(s, neighbours)], 1))
+            s = s + mix(torch.cat([s, graph.propagate(s, random_walk(graph))], 1))
         return self.leave(s)
 
     @staticmethod
@@ -96,13 +91,8 @@ def _turned(turn: Tensor, x: Tensor) -> Tensor:
     return (turn @ x.view(nodes, bundles, size, -1)).flatten(1)
 
 
-def orthogonal(vectors: Tensor) -> Tensor:
-    """Products of reflections along the columns of matrices [..., d, d], of which only what is below the diagonal counts.
-
-    >>> turn = orthogonal(torch.tensor([[[0.0, 0.0], [2.0, 0.0]]]))
-    >>> torch.allclose(turn @ turn.mT, torch.eye(2), atol=1e-6), round(torch.linalg.det(turn).item(), 5)
-    (True, 1.0)
-    """
+def _orthogonal(vectors: Tensor) -> Tensor:
+    """Products of reflections along the columns of matrices [..., d, d], of which only what is below the diagonal counts."""
     size = vectors.shape[-1]
     out = torch.eye(size, dtype=vectors.dtype, device=vectors.device)
     columns = vectors.tril(-1) + out
@@ -110,9 +100,3 @@ def orthogonal(vectors: Tensor) -> Tensor:
         along = column / column.norm(dim=-1, keepdim=True)
         out = out - 2 * (out @ along.unsqueeze(-1)) * along.unsqueeze(-2)
     return out
-
-
-def _mean_of_neighbours(graph: Graph) -> Any:
-    one_hop = propagation_matrix(graph, "one-hop")
-    one_hop.data[:] = 1
-    return sp.csr_array(sp.diags_array(1 / one_hop.sum(1).clip(1)) @ one_hop)

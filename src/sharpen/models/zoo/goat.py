@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import edge_attention, split
+
+_KEPT = 0.99  # of a moving average, at every step
 
 
 class GOAT(nn.Module):
@@ -31,13 +35,8 @@ class GOAT(nn.Module):
         heads: int = 1, centroids: int = 1024,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.embed = nn.Sequential(
-            nn.Linear(num_features, hidden),
-            nn.BatchNorm1d(hidden),
-            nn.ReLU(),
-            Dropout(dropout),
-            nn.Linear(hidden, hidden),
-        )
+        first, last = nn.Linear(num_features, hidden), nn.Linear(hidden, hidden)
+        self.embed = nn.Sequential(first, nn.BatchNorm1d(hidden), nn.ReLU(), Dropout(dropout), last)
         self.layers = nn.ModuleList(_Layer(hidden, heads, dropout, centroids) for _ in range(layers))
         self.head = nn.Linear(hidden, num_classes)
 
@@ -69,9 +68,8 @@ class _Layer(nn.Module):
 
     def _global(self, x: Tensor) -> Tensor:
         seen = self.codebook.centroids
-        q, k, v = (split(each(t), self.heads) for each, t in (
-            (self.far_query, x), (self.far_key, seen), (self.far_value, seen)
-        ))  # fmt: skip
+        k, v = split(self.far_key(seen), self.heads), split(self.far_value(seen), self.heads)
+        q = split(self.far_query(x), self.heads)
         score = torch.einsum("nhd,chd->nhc", q, k) * q.shape[-1] ** -0.5 + self.codebook.count.log()
         out = torch.einsum("nhc,chd->nhd", self.dropout(score.softmax(-1)), v).flatten(1)
         if self.training:
@@ -82,11 +80,6 @@ class _Layer(nn.Module):
 class Codebook(nn.Module):
     """Vector quantisation by moving averages: standardised vectors go to the nearest code, and codes to the mean of theirs.
 
-    Args:
-        size: How many codes.
-        width: Of a vector.
-        decay: How much of an average is kept at a step.
-
     >>> book = Codebook(1, 2)
     >>> for _ in range(2000):
     ...     book.follow(torch.tensor([[0.0, 5.0], [2.0, 5.0]]))
@@ -94,25 +87,23 @@ class Codebook(nn.Module):
     ([[1.0, 5.0]], [2.0])
     """
 
-    def __init__(self, size: int, width: int, decay: float = 0.99) -> None:
+    code: Tensor
+    total: Tensor
+    mass: Tensor
+    count: Tensor
+
+    def __init__(self, size: int, width: int) -> None:
         super().__init__()
-        self.decay, self.norm = decay, nn.BatchNorm1d(width, affine=False)
-        self.register_buffer("code", torch.randn(size, width))
-        self.register_buffer("total", torch.randn(size, width))
-        self.register_buffer("mass", torch.zeros(size))
-        self.register_buffer("count", torch.ones(size))
-        self.code: Tensor
-        self.total: Tensor
-        self.mass: Tensor
-        self.count: Tensor
+        self.norm = nn.BatchNorm1d(width, affine=False)
+        first = {"code": torch.randn(size, width), "total": torch.randn(size, width)}
+        for name, value in {**first, "mass": torch.zeros(size), "count": torch.ones(size)}.items():
+            self.register_buffer(name, value)
 
     @property
     def centroids(self) -> Tensor:
         """The codes in the place and at the scale of the vectors, [size, width]."""
-        mean, variance = self.norm.running_mean, self.norm.running_var
-        assert mean is not None
-        assert variance is not None
-        return self.code * (variance + 1e-5).sqrt() + mean
+        norm: Any = self.norm
+        return self.code * (norm.running_var + 1e-5).sqrt() + norm.running_mean
 
     def follow(self, x: Tensor) -> None:
         """One step of the averages towards vectors [N, width]."""
@@ -120,9 +111,9 @@ class Codebook(nn.Module):
         distance = x.square().sum(1, keepdim=True) + self.code.square().sum(1) - 2 * x @ self.code.t()
         places = torch.arange(len(self.code), device=x.device)
         nearest = (distance.argmin(1).unsqueeze(1) == places).to(x.dtype)
-        self.count, keep = nearest.sum(0), self.decay
-        mass = keep * self.mass + (1 - keep) * self.count
+        self.count = nearest.sum(0)
+        mass = _KEPT * self.mass + (1 - _KEPT) * self.count
         all_mass = mass.sum()
         self.mass = (mass + 1e-5) / (all_mass + len(places) * 1e-5) * all_mass
-        self.total = keep * self.total + (1 - keep) * nearest.t() @ x
+        self.total = _KEPT * self.total + (1 - _KEPT) * nearest.t() @ x
         self.code = self.total / self.mass.unsqueeze(1)

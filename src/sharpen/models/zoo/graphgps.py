@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sharpen.errors import InputError
+from sharpen.kernels.full_attention import full_attention
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import GraphAttention, split
@@ -64,7 +64,7 @@ class GPSLayer(nn.Module):
         self, hidden: int, heads: int, dropout: float, local: str, attention: Callable[[int, int], nn.Module]
     ) -> None:
         super().__init__()
-        self.local, self.attention = LocalLayer(hidden, heads, local), attention(hidden, heads)
+        self.local, self.attention = _Local(hidden, heads, local), attention(hidden, heads)
         self.wide, self.narrow = nn.Linear(hidden, 2 * hidden), nn.Linear(2 * hidden, hidden)
         self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) for _ in range(3))
         self.dropout = Dropout(dropout)
@@ -77,18 +77,8 @@ class GPSLayer(nn.Module):
         return self.norms[2](h + self.dropout(self.narrow(self.dropout(self.wide(h).relu()))))
 
 
-class LocalLayer(nn.Module):
-    """One round of message passing.
-
-    Args:
-        hidden: The width, before and after.
-        heads: Of a GAT.
-        kind: ``gcn``, ``sage`` or ``gat``.
-
-    >>> LocalLayer(4, 2, "gin")
-    Traceback (most recent call last):
-    sharpen.errors.InputError: local is 'gin'; choose gcn, sage or gat
-    """
+class _Local(nn.Module):
+    """One round of message passing."""
 
     def __init__(self, hidden: int, heads: int, kind: str) -> None:
         super().__init__()
@@ -102,7 +92,6 @@ class LocalLayer(nn.Module):
         self.own = nn.Linear(hidden, hidden, bias=False) if kind == "sage" else None
 
     def forward(self, h: Tensor, graph: Inputs) -> Tensor:
-        """What nodes gather."""
         if self.kind == "gat":
             return self.map(h, graph.matrix("pattern")) + self.bias
         out = graph.propagate(self.map(h), "mean" if self.own is not None else "symmetric") + self.bias
@@ -118,5 +107,5 @@ class _Attention(nn.Module):
         self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden) for _ in range(4))
 
     def forward(self, h: Tensor, graph: Inputs) -> Tensor:
-        q, k, v = (split(each(h), self.heads).transpose(0, 1) for each in (self.query, self.key, self.value))
-        return self.out(F.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1))
+        q, k, v = (split(each(h), self.heads) for each in (self.query, self.key, self.value))
+        return self.out(full_attention(q, k, v).flatten(1))

@@ -67,9 +67,8 @@ class M3Dphormer(nn.Module):
         scores = self.head(total)
         if not self.training or not self.class_loss:
             return scores[:nodes]
-        share = self.class_loss / run.labels.sum().clamp(min=1)
-        own = scores[nodes + clusters :].log_softmax(1).diagonal()
-        return scores[:nodes], -share * own.sum()
+        right = scores[nodes + clusters :].log_softmax(1).diagonal().sum()
+        return scores[:nodes], -self.class_loss * right / run.labels.sum().clamp(min=1)
 
 
 class _Layer(nn.Module):
@@ -83,9 +82,7 @@ class _Layer(nn.Module):
         self.score, self.near, self.residual = (nn.Linear(hidden, hidden) for _ in range(3))
         self.ends = nn.Parameter(torch.empty(2, heads, hidden // heads))
         nn.init.xavier_uniform_(self.ends)
-        self.to_cluster, self.to_class = (
-            nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(3)) for _ in range(2)
-        )  # fmt: skip
+        self.to_cluster, self.to_class = (nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(3)) for _ in range(2))
 
     def forward(self, h: Tensor, graph: Inputs, masks: Csr, labels: Tensor) -> Tensor:
         h, nodes, groups = self.norm(h) + self.shift, graph.num_nodes, masks.num_rows
@@ -93,9 +90,8 @@ class _Layer(nn.Module):
         cluster = edge_attention(q, k, v, masks, self.dropout, self.training).flatten(1)
         of_nodes, of_classes = self._classes(h[:nodes], h[groups:], labels)
         first, second = (h[:nodes] @ self.gates.t()).sigmoid().unsqueeze(-1).unbind(1)
-        mixed = first * self._local(h[:nodes], graph) + (1 - first) * (
-            second * cluster[:nodes] + (1 - second) * of_nodes
-        )
+        routed = second * cluster[:nodes] + (1 - second) * of_nodes
+        mixed = first * self._local(h[:nodes], graph) + (1 - first) * routed
         return torch.cat([mixed, cluster[nodes:], of_classes])
 
     def _local(self, h: Tensor, graph: Inputs) -> Tensor:
@@ -107,10 +103,7 @@ class _Layer(nn.Module):
 
     def _classes(self, nodes: Tensor, classes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """What nodes see of the classes, and classes of their training nodes."""
-        query, key, value = self.to_class
-        (q, qc), (k, kc), (v, vc) = (
-            [split(each(t), self.heads) for t in (nodes, classes)] for each in (query, key, value)
-        )
+        (q, k, v), (qc, kc, vc) = ([split(each(t), self.heads) for each in self.to_class] for t in (nodes, classes))
         scale = q.shape[-1] ** -0.5
         down = torch.einsum("nhd,chd->nhc", q, kc * scale).softmax(-1)
         up = torch.einsum("chd,nhd->chn", qc * scale, k)

@@ -47,13 +47,8 @@ class NodeFormer(nn.Module):
         edge_loss: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.heads, self.random_features, self.draws, self.tau, self.edge_loss = (
-            heads,
-            random_features,
-            draws,
-            tau,
-            edge_loss,
-        )
+        self.heads, self.random_features, self.draws = heads, random_features, draws
+        self.tau, self.edge_loss, self.dropout = tau, edge_loss, Dropout(dropout)
         self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
         self.query, self.key, self.value = (
             nn.ModuleList(nn.Linear(hidden, heads * hidden) for _ in range(layers)) for _ in range(3)
@@ -61,7 +56,6 @@ class NodeFormer(nn.Module):
         self.out = nn.ModuleList(nn.Linear(heads * hidden, hidden) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers + 1))
         self.bias = nn.Parameter(torch.full((layers, order, heads, 1), 0.1))
-        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor | tuple[Tensor, Tensor]:
         """Class scores of all nodes; in training also the loss of edges."""
@@ -89,10 +83,8 @@ class NodeFormer(nn.Module):
         seen = (torch.einsum("nhm,hsmd->nhsd", q, gathered) / mass.unsqueeze(-1)).mean(2)
         for name, bias in zip((graph.matrix("symmetric"), _second(graph)), self.bias[layer], strict=False):
             seen = seen + bias.sigmoid() * graph.propagate(v, name)
-        edges = graph.matrix("pattern")
-        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, edges)
-        degree = graph.constant("degrees", _degrees)
-        return seen, -(share.log() / degree.index_select(0, edges.row).unsqueeze(1)).mean()
+        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, graph.matrix("pattern"))
+        return seen, -(share.log() * graph.constant("one over degrees of edges", _over_degrees)).mean()
 
 
 def random_rows(count: int, width: int, like: Tensor) -> Tensor:
@@ -102,20 +94,16 @@ def random_rows(count: int, width: int, like: Tensor) -> Tensor:
     >>> (rows @ rows.t()).triu(1).abs().max().item() < 1e-5
     True
     """
-    blocks = -(-count // width)
-    normal = torch.randn(blocks, width, width, dtype=like.dtype, device=like.device)
-    q, r = torch.linalg.qr(normal)
+    kind: Any = {"dtype": like.dtype, "device": like.device}
+    q, r = torch.linalg.qr(torch.randn(-(-count // width), width, width, **kind))
     rows = (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
-    return torch.randn(count, width, dtype=like.dtype, device=like.device).norm(dim=1, keepdim=True) * rows
+    return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
 
 
 def features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
     """Positive features whose products estimate exp(<x, y> / √d), up to a scale of each row or of all.
 
-    Args:
-        x: Vectors of nodes, [N, heads, d].
-        rows: Random ones, [M, d].
-        peak: Over which dimensions the largest exponent is taken off.
+    Of vectors of nodes, [N, heads, d], and random rows, [M, d]; the largest exponent over the dimensions ``peak`` is taken off.
 
     >>> features(torch.zeros(1, 1, 2), torch.zeros(4, 2), (2,)).flatten().round(decimals=3).tolist()
     [0.5, 0.5, 0.5, 0.5]
@@ -139,5 +127,6 @@ def _second(graph: Inputs) -> Csr:
     return graph.own_matrix("reach of two", make, symmetric=True)
 
 
-def _degrees(graph: Graph) -> np.ndarray:
-    return propagation_matrix(graph, "pattern").sum(1)
+def _over_degrees(graph: Graph) -> np.ndarray:
+    degree = np.diff(propagation_matrix(graph, "pattern").indptr)
+    return np.repeat(1 / degree, degree)[:, None]

@@ -14,6 +14,7 @@ from sharpen.errors import InputError
 from sharpen.kernels.linear_attention import kernel_attention
 from sharpen.models.inputs import Inputs
 from sharpen.models.run import Run
+from sharpen.models.zoo.parts import adjacency
 
 
 class OGFormer(nn.Module):
@@ -51,7 +52,7 @@ class OGFormer(nn.Module):
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
         """Class scores of all nodes; in training also the two losses."""
-        relation = _Relation(lambda v: graph.propagate(v, "pattern") - v, torch.ones_like(x[:, :1]))
+        relation = _Relation(lambda v: graph.propagate(v, adjacency(graph)), torch.ones_like(x[:, :1]))
         layers: Any = zip(self.query, self.map, self.alphas, strict=True)
         h, seen = x, list[tuple[Tensor, _Relation]]()
         for query, each, alpha in layers:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -43,17 +41,9 @@ class Polynormer(nn.Module):
         global_dropout: float | None = None, beta: float | None = None, pre_norm: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        width = heads * hidden
-        self.heads, self.local_epochs, self.input_dropout, self.learned = (
-            heads,
-            local_epochs,
-            input_dropout,
-            beta is None,
-        )
-        self.dropout, self.late_dropout = (
-            Dropout(dropout),
-            Dropout(dropout if global_dropout is None else global_dropout),
-        )
+        self.heads, self.local_epochs, self.input_dropout, width = heads, local_epochs, input_dropout, heads * hidden
+        self.dropout, self.learned = Dropout(dropout), beta is None
+        self.late_dropout = Dropout(dropout if global_dropout is None else global_dropout)
         self.embed = nn.Linear(num_features, width)
         self.gate, self.own = (nn.ModuleList(nn.Linear(width, width) for _ in range(layers)) for _ in range(2))
         self.attend = nn.ModuleList(GraphAttention(width, hidden, heads) for _ in range(layers))
@@ -61,13 +51,13 @@ class Polynormer(nn.Module):
         self.before = nn.ModuleList(nn.LayerNorm(width) if pre_norm else nn.Identity() for _ in range(layers))
         self.beta = nn.Parameter(torch.full((layers, width), beta or 0.0))
         self.local_head = nn.Linear(width, num_classes)
-        late = nn.ModuleDict(
-            {name: nn.ModuleList(nn.Linear(width, width) for _ in range(global_layers)) for name in "gkv"}
+        self.late_gate, self.late_key, self.late_value = (
+            nn.ModuleList(nn.Linear(width, width) for _ in range(global_layers)) for _ in range(3)
         )
-        late["norm"] = nn.ModuleList(nn.LayerNorm(width) for _ in range(global_layers))
-        late["enter"], late["out"] = nn.LayerNorm(width), nn.Linear(width, width)
-        late["head"] = nn.Linear(width, num_classes)
-        self.late, self.late_beta = late, nn.Parameter(torch.full((global_layers, width), beta or 0.0))
+        self.late_norm = nn.ModuleList(nn.LayerNorm(width) for _ in range(global_layers))
+        self.late_enter, self.late_out = nn.LayerNorm(width), nn.Linear(width, width)
+        self.late_head = nn.Linear(width, num_classes)
+        self.late_beta = nn.Parameter(torch.full((global_layers, width), beta or 0.0))
         if beta is None:
             nn.init.xavier_normal_(self.beta)
             nn.init.xavier_normal_(self.late_beta)
@@ -82,28 +72,21 @@ class Polynormer(nn.Module):
             self.steps = self.steps + 1
         x = self.dropout(self.embed(F.dropout(x, self.input_dropout, self.training)))
         total, betas = torch.zeros_like(x), self._betas(self.beta)
-        for norm, before, gate, own, attend, beta in zip(
-            self.norm, self.before, self.gate, self.own, self.attend, betas, strict=True
-        ):
-            x = before(x)
-            gated = gate(x).relu()
-            x = self.dropout((attend(x, graph.matrix("pattern")) + own(x)).relu())
-            x = (1 - beta) * norm(gated * x) + beta * x
+        for k, beta in enumerate(betas):
+            x = self.before[k](x)
+            gated = self.gate[k](x).relu()
+            x = self.dropout((self.attend[k](x, graph.matrix("pattern")) + self.own[k](x)).relu())
+            x = (1 - beta) * self.norm[k](gated * x) + beta * x
             total = total + x
-        is_late = self.steps > self.local_epochs
-        return torch.where(is_late, self._global(total), self.local_head(total))
+        return torch.where(self.steps > self.local_epochs, self._global(total), self.local_head(total))
 
     def _global(self, local: Tensor) -> Tensor:
-        late: Any = self.late
-        z: Tensor = late["enter"](local)
-        for g, k, v, norm, beta in zip(
-            late["g"], late["k"], late["v"], late["norm"], self._betas(self.late_beta), strict=True
-        ):
-            key = split(k(z).sigmoid(), self.heads)
-            seen = kernel_attention(key, key, split(v(z), self.heads)).flatten(1)
-            z = self.late_dropout(late["out"](norm(seen) * (g(z) + beta)).relu())
-        out: Tensor = late["head"](z)
-        return out
+        z = self.late_enter(local)
+        for k, beta in enumerate(self._betas(self.late_beta)):
+            key, value = split(self.late_key[k](z).sigmoid(), self.heads), split(self.late_value[k](z), self.heads)
+            seen = self.late_norm[k](kernel_attention(key, key, value).flatten(1))
+            z = self.late_dropout(self.late_out(seen * (self.late_gate[k](z) + beta)).relu())
+        return self.late_head(z)
 
     def _betas(self, beta: Tensor) -> Tensor:
         return beta.sigmoid() if self.learned else beta

@@ -81,7 +81,7 @@ def _as_fields(setting: Mapping[str, Any]) -> dict[str, Any]:
 def settings_of(model: str) -> Settings | None:
     """The published settings of a model; None if there is no file of them.
 
-    >>> settings_of("gcn") is None
+    >>> settings_of("my_net.py:Net") is None
     True
     """
     file = files(__package__).joinpath(f"settings/{model}.yaml")

@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from sharpen.datasets import Dataset
 from sharpen.evaluation.calibration import fit_temperature
-from sharpen.evaluation.comparison import Comparison, Variant
+from sharpen.evaluation.comparison import Comparison, LamComparison
 from sharpen.evaluation.paired import pair
 from sharpen.models.registry import model_info
 from sharpen.report.charts import axis, dots, dots_row, lines, matrix, series
@@ -101,7 +101,7 @@ def comparison_page(
     )
 
 
-def _tiles(comparison: Comparison, subject: Variant, result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _tiles(comparison: Comparison, subject: LamComparison, result: Mapping[str, Any]) -> list[tuple[str, str]]:
     metric, d = metric_title(comparison.metric), subject.difference
     tiles = []
     if d is not None:

@@ -1,0 +1,190 @@
+"""The field on one set of splits: methods ranked on the same draws, with intervals of their ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
+from sharpen.analysis.runs import Side
+from sharpen.models.registry import REGISTRY
+from sharpen.paper import published
+
+_RESAMPLES, _SEED = 2000, 18
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method on one graph, trained plainly; scores in percent.
+
+    Args:
+        model: Its name.
+        mean, sd, n: Its test score; None where it has none, and ``reason`` says why.
+        rank, low, high: Among all methods with a score, and the 95 % interval of the rank over resampled draws.
+        published: Its mean in the paper's table of other methods, if it is there.
+        place: Its rank in that table among the methods here that are in it.
+        seconds: What one run took.
+        gain: What sharpening changes.
+        reason: Why there is no score.
+    """
+
+    model: str
+    mean: float | None = None
+    sd: float | None = None
+    n: int = 0
+    rank: int | None = None
+    low: int | None = None
+    high: int | None = None
+    published: float | None = None
+    place: int | None = None
+    seconds: float | None = None
+    gain: Effect | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """All methods on one graph, the best first, those without a score last."""
+
+    dataset: str
+    standings: tuple[Standing, ...]
+
+    @property
+    def ranked(self) -> tuple[Standing, ...]:
+        """Those with a rank."""
+        return tuple(one for one in self.standings if one.rank is not None)
+
+    @property
+    def agreement(self) -> float | None:
+        """Kendall's τ between the order here and the published one, over methods that are in both; None for fewer than four."""
+        both = [one for one in self.ranked if one.place is not None]
+        if len(both) < 4:
+            return None
+        return float(stats.kendalltau([one.rank for one in both], [one.place for one in both]).statistic)
+
+
+def leaderboards(field: Outcome) -> list[Leaderboard]:
+    """A board for every graph of the study ``field`` (or one like it: its baseline is ranked, its first comparison is the gain).
+
+    >>> import pandas as pd
+    >>> from sharpen.analysis.outcome import outcome
+    >>> from sharpen.studies import load_study
+    >>> cora = leaderboards(outcome(load_study("field"), "paired", pd.DataFrame()))[0]
+    >>> cora.dataset, cora.ranked, cora.standings[0].reason
+    ('cora', (), 'its configuration is not chosen yet')
+    """
+    return [_board(dataset, field) for dataset in field.study.datasets]
+
+
+def _board(dataset: str, field: Outcome) -> Leaderboard:
+    cells = {cell.model: cell for cell in field.cells if cell.dataset == dataset}
+    sides = {model: cell.sides.get(field.study.baseline or "") for model, cell in cells.items()}
+    whole = {model: side for model, side in sides.items() if side is not None and side.complete and not side.diverged}
+    ranks = rank_intervals({model: _by_draw(side) for model, side in whole.items()})
+    cited = {
+        model: row.mean
+        for (graph, title, _), row in published("comparison").items()
+        if graph == dataset and row.mean is not None
+        for model in cells
+        if REGISTRY[model].title == title
+    }
+    among = [cited[model] for model in whole if model in cited]
+    found = []
+    for model, cell in cells.items():
+        side, quoted = whole.get(model), cited.get(model)
+        if side is None:
+            found.append(Standing(model, published=quoted, reason=_why(cell, sides[model])))
+            continue
+        rank, low, high = ranks[model]
+        place = None if quoted is None else 1 + sum(other > quoted for other in among)
+        seconds = float(np.median([run.seconds for run in side.runs]))
+        gain = next((effect for effect in cell.effects if effect.difference is not None), None)
+        found.append(Standing(model, side.mean, side.sd, side.n, rank, low, high, quoted, place, seconds, gain))
+    return Leaderboard(dataset, tuple(sorted(found, key=lambda one: (one.rank is None, one.rank or 0))))
+
+
+def _by_draw(side: Side) -> dict[tuple[str, int], float]:
+    return {(run.split, run.seed): run.test for run in side.runs if run.test is not None}
+
+
+def _why(cell: CellOutcome, side: Side | None) -> str:
+    if side is not None and side.diverged:
+        return f"{side.diverged} of {len(side.runs)} runs diverged"
+    return (side.reason if side is not None else None) or cell.reason or "not run yet"
+
+
+def rank_intervals(
+    scores: Mapping[str, Mapping[tuple[str, int], float]], level: float = 0.95
+) -> dict[str, tuple[int, int, int]]:
+    """The rank of every method by its mean, and an interval of it: draws are resampled, the same ones for all methods.
+
+    Args:
+        scores: By method, a score for each draw; draws that not all methods have are left out.
+        level: Of the interval.
+
+    >>> a, b = {("s", k): 80.0 + k for k in range(10)}, {("s", k): 79.0 + k for k in range(10)}
+    >>> rank_intervals({"a": a, "b": b})  # b is always one point behind
+    {'a': (1, 1, 1), 'b': (2, 2, 2)}
+    """
+    if not scores:
+        return {}
+    draws = sorted(set.intersection(*(set(own) for own in scores.values())))
+    values = np.array([[own[draw] for draw in draws] for own in scores.values()])
+    if not draws:
+        return {}
+    picked = np.random.default_rng(_SEED).integers(0, len(draws), size=(_RESAMPLES, len(draws)))
+    means = values[:, picked].mean(2)  # [method, resample]
+    ranks = 1 + (means[None] > means[:, None] + 1e-9).sum(1)
+    whole = values.mean(1)
+    own = 1 + (whole[None] > whole[:, None] + 1e-9).sum(1)
+    tail = (1 - level) / 2
+    low = np.quantile(ranks, tail, axis=1, method="lower")
+    high = np.quantile(ranks, 1 - tail, axis=1, method="higher")
+    return {name: (int(own[k]), int(low[k]), int(high[k])) for k, name in enumerate(scores)}
+
+
+@dataclass(frozen=True)
+class MeanRanks:
+    """Methods over several graphs.
+
+    Args:
+        ranks: By method, its mean rank over graphs that all of them were run on, the best first.
+        graphs: How many graphs these are.
+        critical: How far two mean ranks must be apart to differ at 5 % (Nemenyi's test); NaN for fewer than two graphs or methods.
+    """
+
+    ranks: Mapping[str, float]
+    graphs: int
+    critical: float
+
+
+def mean_ranks(boards: Sequence[Leaderboard]) -> MeanRanks:
+    """Mean ranks over the graphs where anything was run, of the methods that have a score on all of these.
+
+    >>> rows = [Leaderboard(d, (Standing("gcn", 80.0, rank=1), Standing("mlp", 60.0, rank=2))) for d in ("cora", "cs")]
+    >>> found = mean_ranks(rows)
+    >>> found.ranks, found.graphs, round(found.critical, 2)
+    ({'gcn': 1.0, 'mlp': 2.0}, 2, 1.39)
+    """
+    run = [board for board in boards if len(board.ranked) > 1]
+    everywhere = [one.model for one in run[0].ranked] if run else []
+    everywhere = [model for model in everywhere if all(model in {o.model for o in board.ranked} for board in run)]
+    if not everywhere:
+        return MeanRanks({}, len(run), math.nan)
+    table = np.array(
+        [
+            stats.rankdata([next(o.rank or 0 for o in board.ranked if o.model == model) for model in everywhere])
+            for board in run
+        ]
+    )
+    order = sorted(zip(table.mean(0).tolist(), everywhere, strict=True))
+    count = len(everywhere)
+    critical = math.nan
+    if count > 1 and len(run) > 1:
+        q = stats.studentized_range.ppf(0.95, count, np.inf) / math.sqrt(2)
+        critical = float(q * math.sqrt(count * (count + 1) / (6 * len(run))))
+    return MeanRanks({model: rank for rank, model in order}, len(run), critical)

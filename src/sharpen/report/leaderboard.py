@@ -1,0 +1,110 @@
+"""The leaderboard of the field as sentences, tables and a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sharpen.analysis.leaderboard import Leaderboard, MeanRanks, Standing
+from sharpen.report.cells import Gain, Number, Reason, Score, Text
+from sharpen.report.names import dataset_title, model_title
+from sharpen.report.tables import Column, Place, Table
+
+
+def board_table(board: Leaderboard) -> Table:
+    """One graph: every method with its score, its rank and the interval of it, its published place, its time, its gain.
+
+    >>> board = Leaderboard("cora", (Standing("gcn", 84.5, 0.5, 10, rank=1, low=1, high=2, seconds=1.5), Standing("mlp")))
+    >>> [place.line().text if hasattr(place, "line") else place for place in board_table(board).rows[0][:3]]
+    ['GCN', '84.50 ± 0.50', '1 (1–2)']
+    """
+    columns = (
+        Column("method", "method"),
+        Column("score", "test score", "right"),
+        Column("rank", "rank (95 %)", "right"),
+        Column("published", "published", "right"),
+        Column("place", "place there", "right"),
+        Column("seconds", "s per run", "right"),
+        Column("gain", "sharpened − plain", "right"),
+    )
+    return Table(
+        dataset_title(board.dataset),
+        columns,
+        tuple(_row(one) for one in board.standings),
+        notes=(
+            "Ranks by mean score on the same draws; in brackets the 95 % interval over resampled draws. Published: as the paper "
+            "cites it, on partly other splits; the place is among the methods of this table that are in it.",
+        ),
+    )
+
+
+def _row(one: Standing) -> tuple[Place, ...]:
+    cited: Place = None if one.published is None else Number(one.published, 2)
+    if one.mean is None:
+        return (model_title(one.model), Reason(one.reason or "not run yet"), None, cited, None, None, None)
+    effect = one.gain.difference if one.gain is not None else None
+    gain = None if effect is None else Gain(effect.difference, effect.t_interval, effect.n)
+    rank = str(one.rank) if one.low is None else f"{one.rank} ({one.low}–{one.high})"
+    seconds: Place = None if one.seconds is None else Number(one.seconds, 2)
+    place = None if one.place is None else str(one.place)
+    return (Text(model_title(one.model)), Score(one.mean, one.sd), rank, cited, place, seconds, gain)
+
+
+def ranks_table(found: MeanRanks) -> Table:
+    """Mean ranks over graphs, the best first; those within the critical difference of the best are marked."""
+    best = min(found.ranks.values(), default=0.0)
+    rows: list[tuple[Place, ...]] = [
+        (
+            Text(model_title(model)),
+            Number(rank, 2),
+            "yes" if not math.isnan(found.critical) and rank - best <= found.critical else "",
+        )
+        for model, rank in found.ranks.items()
+    ]
+    columns = (
+        Column("method", "method"),
+        Column("rank", "mean rank", "right"),
+        Column("near", "not told from the best"),
+    )
+    note = (
+        "With one graph nothing is tested."
+        if math.isnan(found.critical)
+        else f"Two mean ranks that differ by more than {found.critical:.2f} differ at 5 % (Nemenyi)."
+    )
+    return Table(f"Mean ranks over {found.graphs} graphs", columns, tuple(rows), notes=(note,))
+
+
+def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
+    """What the boards say, in a few sentences; one that says so if nothing was run.
+
+    >>> board_sentences([Leaderboard("cora", (Standing("gcn", reason="not run yet"),))])
+    ['The study has not been run yet: no method has a score on these draws.']
+    """
+    run = [board for board in boards if board.ranked]
+    if not run:
+        return ["The study has not been run yet: no method has a score on these draws."]
+    pairs = sum(len(board.ranked) for board in run)
+    told = [f"{pairs:,} pairs of a method and a graph have a score, on {len(run)} of {len(boards)} graphs."]
+    for board in run:
+        first = board.ranked[0]
+        tied = [one for one in board.ranked[1:] if one.low == 1]
+        others = f"; {len(tied)} more may be" if tied else ""
+        told.append(
+            f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {len(board.ranked)}{others}."
+        )
+    taus = [board.agreement for board in run if board.agreement is not None]
+    if taus:
+        told.append(
+            f"The order agrees with the published one by Kendall's τ = {np.median(taus):.2f} (the median of {len(taus)} graphs; "
+            "1 is the same order, 0 none)."
+        )
+    gains = [one.gain for board in run for one in board.ranked if one.gain is not None and one.gain.difference]
+    if gains:
+        verdicts = [effect.verdict for effect in gains]
+        told.append(
+            f"Sharpening: of {len(gains)} pairs, {verdicts.count('gain')} gain, {verdicts.count('loss')} lose, "
+            f"{verdicts.count('unclear')} show no clear difference (95 % t interval)."
+        )
+    return told

@@ -1,0 +1,150 @@
+"""The field: the same tuning for all, a choice by validation, and a leaderboard; from the file of a study to the page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sharpen import InputError
+from sharpen.analysis.leaderboard import Leaderboard, Standing, leaderboards, mean_ranks, rank_intervals
+from sharpen.analysis.outcome import outcome
+from sharpen.report.leaderboard import board_sentences, board_table
+from sharpen.report.tables import to_markdown
+from sharpen.store import Store
+from sharpen.studies import load_study, tuning
+from sharpen.studies.plan import plan
+from sharpen.studies.runner import run
+
+ROOT = Path(__file__).parents[2]
+MODELS = ("s2gc", "gcn", "normprop")
+TUNING = """
+title: Tuned alike
+datasets: [digits]
+models: [s2gc, gcn, normprop]
+protocols: [tuning]
+runs: 2
+variants:
+  configuration-{configuration}: {configuration: [0, 1], lam: 0}
+baseline: configuration-0
+choose: {chosen: [configuration-*]}
+compare: [chosen - configuration-0]
+"""
+FIELD = """
+title: The field
+datasets: [digits]
+models: [s2gc, gcn, normprop]
+protocols: [paired]
+runs: 3
+variants:
+  plain: {configuration: chosen, lam: 0}
+  sharpened: {configuration: chosen, lam: 0.25}
+baseline: plain
+compare: [sharpened - plain]
+"""
+
+
+def test_every_method_of_the_field_has_four_configurations_on_draws_that_are_not_reported():
+    tuned, reported = load_study("field-tuning"), load_study("field")
+    assert tuned.models == reported.models
+    assert len(tuned.models) >= 16
+    assert tuned.datasets == reported.datasets
+    drawn = {
+        (cell.cell.dataset, trial.split)
+        for cell in plan(tuned, "tuning")
+        for some in cell.trials.values()
+        for trial in some
+    }
+    from sharpen.studies.protocol import runs
+
+    shown = {(dataset, split) for dataset in reported.datasets for split, _ in runs(dataset, "paired", reported.runs)}
+    assert drawn
+    assert not drawn & shown
+    for cell in plan(tuned, "tuning", ["cora", "squirrel"]):
+        assert [len(some) for some in cell.trials.values()] == [3, 3, 3, 3], cell.cell
+
+
+def test_from_tuning_to_the_leaderboard(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "_table", lambda: {})
+    for name, text in (("tuning", TUNING), ("field", FIELD)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    store = Store(tmp_path / "store")
+    tuned = load_study(tmp_path / "tuning.yaml")
+    assert load_study(tmp_path / "field.yaml").skip.keys() == {("digits", model) for model in MODELS}
+    few = {"device": "cpu", "max_epochs": 6}
+    run(tuned, store, protocol="tuning", **few)
+
+    monkeypatch.syspath_prepend(str(ROOT / "results"))
+    monkeypatch.delitem(sys.modules, "field", raising=False)
+    import field as script
+
+    found = outcome(tuned, "tuning", store.frame(), max_epochs=6)
+    chosen = script.choices(found)
+    assert [(dataset, model) for dataset, model, _ in chosen] == [("digits", model) for model in MODELS]
+    for cell, (_, _, number) in zip(found.cells, chosen, strict=True):
+        vals = [cell.sides[f"configuration-{k}"].val for k in (0, 1)]
+        assert vals[number] == max(vals)
+
+    monkeypatch.setattr(tuning, "_table", lambda: {(dataset, model): k for dataset, model, k in chosen})
+    study = load_study(tmp_path / "field.yaml")
+    assert not study.skip
+    run(study, store, protocol="paired", **few)
+    reported = outcome(study, "paired", store.frame(), max_epochs=6)
+    (board,) = leaderboards(reported)
+    assert sorted(one.rank for one in board.ranked) == [1, 2, 3]
+    means = [one.mean for one in board.ranked]
+    assert means == sorted(means, reverse=True)
+    for one in board.ranked:
+        assert one.low <= one.rank <= one.high
+        side = reported.cell("digits", one.model).sides["plain"]
+        assert one.mean == pytest.approx(np.mean(side.tests))
+        assert one.gain.difference.n == 3
+    assert "NormProp" in to_markdown(board_table(board))
+    assert "3 pairs of a method and a graph" in board_sentences([board])[0]
+    made = script.blocks(reported, found, [board])
+    assert "Digits" in made["field-tables"]()
+    assert "18 reported runs and 12 of tuning" in made["field-cost"]()
+    script.plot([board], tmp_path / "time.svg")
+    assert "NormProp" in (tmp_path / "time.svg").read_text() or (tmp_path / "time.svg").stat().st_size > 5000
+
+
+def test_a_rank_is_as_sure_as_the_draws_say():
+    rng = np.random.default_rng(0)
+    hard = rng.normal(0, 5, 40)  # what a draw does to all methods alike is no doubt about their order
+    scores = {
+        name: {("s", k): base + hard[k] + own for k, own in enumerate(rng.normal(0, sd, 40))}
+        for name, base, sd in (("best", 90.0, 0.1), ("near", 80.0, 1.0), ("nearer", 80.1, 1.0), ("last", 70.0, 0.1))
+    }
+    found = rank_intervals(scores)
+    assert found["best"] == (1, 1, 1)
+    assert found["last"] == (4, 4, 4)
+    assert {found["near"][1:], found["nearer"][1:]} == {(2, 3)}
+
+
+def test_critical_difference_is_that_of_nemenyi():
+    boards = [
+        Leaderboard(d, tuple(Standing(m, 90.0 - k, rank=k + 1) for k, m in enumerate(("gcn", "sage", "gat", "mlp"))))
+        for d in ("cora", "citeseer", "pubmed", "photo", "cs")
+    ]
+    found = mean_ranks(boards)
+    assert list(found.ranks.values()) == [1, 2, 3, 4]
+    q = stats.studentized_range.ppf(0.95, 4, np.inf) / np.sqrt(2)
+    assert q == pytest.approx(2.569, abs=2e-3)  # Demšar 2006, table 5
+    assert found.critical == pytest.approx(q * np.sqrt(4 * 5 / (6 * 5)))
+
+
+def test_agreement_with_the_published_order():
+    places = [Standing(m, 90.0 - k, rank=k + 1, place=4 - k) for k, m in enumerate(("gcn", "sage", "gat", "mlp"))]
+    assert Leaderboard("cora", tuple(places)).agreement == -1
+    assert Leaderboard("cora", tuple(places[:3])).agreement is None
+
+
+def test_configurations_that_cannot_be_had_are_named(monkeypatch):
+    with pytest.raises(InputError, match="configuration is 99, but fsgnn has"):
+        tuning.configuration("cora", "fsgnn", 99)
+    monkeypatch.setattr(tuning, "_table", lambda: {})
+    with pytest.raises(InputError, match="none is chosen for cora fsgnn"):
+        tuning.configuration("cora", "fsgnn", "chosen")
