@@ -347,7 +347,7 @@ def _table(title: str, effects: Sequence[GraphEffect]) -> Table:
         Column("ours", "ours", "right"),
         Column("paper", "paper", "right"),
         Column("p", "p (Holm)", "right"),
-        Column("seen", "seen with 80 %", "right"),
+        Column("seen", "seen (80 %)", "right"),
         Column("equal", "equal within", "right"),
         Column("nb", "test / training nodes", "right", group="overlap"),
         Column("nodes", "share of nodes tested", "right", group="overlap"),
