@@ -24,7 +24,7 @@ from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
 from sharpen.files import FeatureEncoder, read_nodes_and_edges
 from sharpen.fitting.backbone import Backbone
-from sharpen.fitting.members import Job, Member
+from sharpen.fitting.runs import Run
 from sharpen.graph import Graph
 from sharpen.training import memory, scores
 from tests.fitting.camps import two_camps
@@ -39,8 +39,9 @@ def make_sgformer(features: int, classes: int) -> torch.nn.Module:
 
 @pytest.fixture(scope="module")
 def fitted() -> NodeClassifier:
-    """Every model, two λ: what most tests look at."""
-    return NodeClassifier(lam=0.25, balance=0.0, **SMALL).fit(two_camps())
+    """Every family, two λ: what most tests look at."""
+    families = ["mlp", "gcn", "sage", "grand", "logistic", "linear", "trees"]
+    return NodeClassifier(families, lam=0.25, balance=0.0, **SMALL).fit(two_camps())
 
 
 def test_it_labels_the_unlabeled(fitted: NodeClassifier) -> None:
@@ -63,7 +64,8 @@ def test_the_report_is_json_and_holds_the_baselines(fitted: NodeClassifier) -> N
     assert sum(report["predicted"].values()) == 24
     assert {verdict["question"] for verdict in report["verdicts"]} <= {"graph", "sharpening"}
     assert report["labels"] == {"left": 8, "right": 8}
-    assert len(report["candidates"]) == 16  # each alone, and with spread labels
+    assert len(report["candidates"]) == 2 * 11  # each alone, and with spread labels
+    assert sum(entry["share"] for entry in report["chosen"]) == pytest.approx(1, abs=1e-3)
     assert report["runs"] == sum(c["members"] for c in report["candidates"]) / 2  # trained once
 
 
@@ -120,7 +122,7 @@ def test_labels_behind_the_test_mask_are_scored_and_not_learnt() -> None:
 
 def test_one_run_decides_without_an_ensemble() -> None:
     one = NodeClassifier(model="gcn", lam=0.25, balance=0.0, ensemble=False, **SMALL).fit(two_camps())
-    assert sum(len(group.weights) for group in one._fitted.jury.voters) == 1
+    assert sum(len(group.weights) for group in one._fitted.ensemble.parts) == 1
     assert one.report_["chosen"][0]["members"] == 1
     unlabeled = one.predict_proba(two_camps())[16:]
     # It is as sure as the folds were found to be right, not as sure as it was trained to be.
@@ -130,12 +132,12 @@ def test_one_run_decides_without_an_ensemble() -> None:
 def test_if_the_one_run_diverges_the_folds_vote(monkeypatch: pytest.MonkeyPatch) -> None:
     train = Backbone.train
 
-    def diverging(self: Backbone, graph: Graph, jobs: list[Job]) -> list[Member]:
-        return [dataclasses.replace(m, ok=m.test.size > 0) for m in train(self, graph, jobs)]
+    def diverging(self: Backbone, graph: Graph, runs: list[Run]) -> list[Run]:
+        return [dataclasses.replace(m, ok=m.test.size > 0) for m in train(self, graph, runs)]
 
     monkeypatch.setattr(Backbone, "train", diverging)
     one = NodeClassifier(model="gcn", lam=0.0, balance=0.0, ensemble=False, **SMALL).fit(two_camps())
-    assert len(one._fitted.jury.voters[0].weights) == one.report_["chosen"][0]["members"] > 1
+    assert len(one._fitted.ensemble.parts[0].weights) == one.report_["chosen"][0]["members"] > 1
     assert any("the one run on all labels diverged" in note for note in one.report_["notes"])
 
 
@@ -254,7 +256,7 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         NodeClassifier.load(damaged)
     save_file(load_file(tmp_path / "model.safetensors"), damaged, metadata={"format": "sharpen-1", "sharpen": "{}"})
     with pytest.raises(
-        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-6\); fit again"
+        InputError, match=r"another version of this library \(format sharpen-1, here sharpen-7\); fit again"
     ):
         NodeClassifier.load(damaged)
     whole = (tmp_path / "model.safetensors").read_bytes()
@@ -273,12 +275,29 @@ def test_files_that_are_no_models_are_named(fitted: NodeClassifier, tmp_path: Pa
         ({"class_weight": "heavy"}, None, "class_weight is 'heavy'; give 'balanced'"),
         ({}, [None] * 40, "no node has a label"),
         ({}, ["a"] * 40, "all 40 labels are 'a'"),
-        ({}, ["a", "b"] + [None] * 38, "at least 3 labeled nodes"),
     ],
 )
 def test_what_cannot_be_fitted_is_named(arguments: dict[str, object], y: list[str | None] | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         NodeClassifier(**(SMALL | arguments)).fit(two_camps(), y)
+
+
+def test_with_one_label_each_there_is_an_answer_and_no_promise(tmp_path: Path) -> None:
+    graph = two_camps()
+    y = ["left", "right", *[None] * 38]
+    classifier = NodeClassifier(**SMALL).fit(graph, y)
+    assert classifier.score(graph, TRUTH) > 0.6
+    report = json.loads(json.dumps(classifier.report_, allow_nan=False))
+    assert report["expectation"].startswith("How often predictions are right cannot be said")
+    assert report["expected"]["accuracy"] is None
+    assert any("at least 3 labeled nodes in each of two classes" in note for note in report["notes"])
+    classifier.page(tmp_path / "page.html")
+    assert "cannot be said" in classifier._repr_html_()
+    classifier.save(tmp_path / "m.safetensors")
+    again = NodeClassifier.load(tmp_path / "m.safetensors")
+    assert np.array_equal(again.predict_proba(graph), classifier.predict_proba(graph))
+    asked = NodeClassifier("gcn", **SMALL).fit(graph, y)
+    assert [entry["name"] for entry in asked.report_["chosen"]] == ["plain GCN"]
 
 
 @pytest.mark.parametrize("kind", [list, np.array, pd.Series])

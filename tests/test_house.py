@@ -4,13 +4,8 @@ from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached. Methods of the field, one file each, are counted apart.
 ZOO = "models/zoo/"
-MOST_LINES, MOST_CODE = 41_500, 26_300
+MOST_LINES, MOST_CODE = 42_100, 26_600
 MOST_MODULE, MOST_FUNCTION = 400, 80
-# What is longer still, and may only become shorter: a command's function is mostly its options.
-LONG_MODULES = {"report/page/fit.py": 403}
-LONG_FUNCTIONS = {"cli/fit.py:fit": 81}
-# Where names that only their own module uses are still public.
-OPEN = ("fitting/",)
 # From left to right: each imports only what stands before it, and itself. What stands together is independent.
 ORDER = (
     ("errors", "revision"),
@@ -42,7 +37,7 @@ BACK = {("fitting", "report")}
 
 def test_modules_are_read_in_one_sitting() -> None:
     sizes = {path: len(text.splitlines()) for path, text in house.modules().items()}
-    long = {path: size for path, size in sizes.items() if size > LONG_MODULES.get(path, MOST_MODULE)}
+    long = {path: size for path, size in sizes.items() if size > MOST_MODULE}
     assert long == {}, f"split what has more than {MOST_MODULE} lines"
     assert sum(size for path, size in sizes.items() if not path.startswith(ZOO)) <= MOST_LINES
 
@@ -55,12 +50,12 @@ def test_there_is_no_more_code_than_there_was() -> None:
 
 def test_functions_fit_on_a_screen_or_two() -> None:
     found = {f"{f.path}:{f.name}": f.lines for f in house.functions()}
-    long = {name: size for name, size in found.items() if size > LONG_FUNCTIONS.get(name, MOST_FUNCTION)}
+    long = {name: size for name, size in found.items() if size > MOST_FUNCTION}
     assert long == {}, f"split what has more than {MOST_FUNCTION} lines, docstring aside"
 
 
 def test_a_name_that_only_its_module_uses_is_private() -> None:
-    assert [f"{path}:{name}" for path, name in house.lonely_names() if not path.startswith(OPEN)] == []
+    assert [f"{path}:{name}" for path, name in house.lonely_names()] == []
 
 
 def test_the_library_names_no_option_of_the_command_line() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -18,18 +18,18 @@ from sharpen.files import FeatureEncoder
 from sharpen.files.feature_names import feature_names
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.bare_graphs import bare_tables, is_bare
-from sharpen.fitting.candidates import Candidate, list_candidates, models_of
+from sharpen.fitting.candidates import Candidate, list_candidates, models_of, order
 from sharpen.fitting.convert import as_graph, convert, encode_labels
 from sharpen.fitting.evidence import check_metric
 from sharpen.fitting.fitted import Fitted, conclude
-from sharpen.fitting.folds import check_labels
+from sharpen.fitting.folds import can_check, check_labels
 from sharpen.fitting.reasons import Reasoned
-from sharpen.fitting.report import Report, whole_report
 from sharpen.fitting.saved import damaged, load_fitted, save_fitted
 from sharpen.fitting.search import DEFAULT_BUDGET, check_budget, check_seed, search
 from sharpen.fitting.shown import Shown
+from sharpen.fitting.unchecked import settle
 from sharpen.graph import Graph
-from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
+from sharpen.models.registry import PAPER_MODELS, is_own, model_info
 from sharpen.prior import prior_by_class
 from sharpen.training.memory import check_batching
 from sharpen.trial import Trial
@@ -40,10 +40,11 @@ _SETTINGS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", 
 class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
     """Learns from the labeled nodes of a graph and labels the others; chooses model and λ by itself.
 
-    Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (model, λ, balance) is
-    trained on the same folds and judged alone and with known labels that spread over the graph beside it; the best by held-out
-    labels vote together, and temperatures fitted on held-out labels make their probabilities believable. ``report_`` says how
-    well that works on labels that had no part in it, and what it would be without sharpening and without the graph.
+    Validation nodes are drawn from the labeled ones, again and again while they are few. Every candidate (a network with λ and
+    balance, logistic regression on propagated features, a linear model or boosted trees on columns and those of neighbours) is
+    trained on the same folds and judged alone and with known labels that spread over the graph beside it. An ensemble is selected
+    by held-out labels, and temperatures fitted on held-out labels make its probabilities believable. ``report_`` says how well that
+    works on labels that had no part in it, and what it would be without sharpening and without the graph.
 
     A graph is a :class:`sharpen.Graph`, a PyG ``Data`` (labels outside its ``train_mask`` and ``val_mask`` are not looked at), a
     NetworkX graph (features in ``x``, or made of its structure if no node has any; labels in ``label``), a pair of features and
@@ -54,16 +55,16 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
     Args:
         model: ``auto``; a name that :mod:`sharpen.models.registry` knows; a model of your own, as in :class:`sharpen.Trial`: a
             ``torch.nn.Module`` that is called as ``model(x, edge_index)`` and gives [N, C] logits or log-probabilities, its class,
-            a function of (features, classes) that makes one, or ``my_net.py:MyNet``; or several of these. ``auto`` is the
-            paper's four, or the MLP where there are no edges.
+            a function of (features, classes) that makes one, or ``my_net.py:MyNet``; or several of these. ``auto`` is what
+            suits the graph.
         lam: λ: ``auto``, a number, or several to choose from. 0 is always among them.
         balance: ``auto`` (none, and as much as λ; with a ``class_prior`` as much as λ), a number, or several.
         class_prior: The class proportions of the graph, if they are known: ``{"gop": 0.85, "dem": 0.15}``, ``"gop=0.85,dem=0.15"``,
             a file of them, ``labels`` (labeled nodes are a random sample) or ``uniform``. Worth many labels where it is right;
-            DAMAGE.
+            a wrong one costs accuracy (docs/guide/few-labels.md).
         budget: Minutes that the search may take. It depends on the clock only where this cuts it short; a note says so.
         metric: What to choose by: ``accuracy``, or ``balanced-accuracy``, in which rare classes count as much as others.
-        ensemble: Whether the best candidates and all their folds vote together; otherwise one run on all labels decides.
+        ensemble: Whether several candidates and all their folds are averaged; otherwise one run on all labels decides.
         class_weight: ``balanced``: classes weigh the same in the loss, however many labels they have. None: labels do.
         layers, hidden, dropout, norm, residual, input_linear, lr, weight_decay, epochs, q: As in :class:`sharpen.Trial`. A model
             of your own keeps its own defaults where these are ours.
@@ -136,35 +137,31 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         )
         notes = check_labels(data.y.numpy(), data.class_names)
         notes += structure.describe() if structure is not None and structure.structural is not None else []
+        automatic = isinstance(self.model, str) and self.model == "auto"
+        candidates = order(candidates, data, automatic=automatic)
         if not data.num_edges:
-            automatic = isinstance(self.model, str) and self.model == "auto"
-            graphless = [name for name in PAPER_MODELS if not model_info(name).uses_graph]
-            candidates = (
-                list_candidates(graphless, self.lam, self.balance, self.class_prior) if automatic else candidates
-            )
-            what = "the MLP alone is trained" if automatic else "a model sees each node alone"
+            what = "models that need none are trained" if automatic else "a model sees each node alone"
             notes = [*notes, f"there are no edges, so {what}, and nothing can be said about the graph"]
         prior = prior_by_class(self.class_prior, data.class_names)
         tell = self.progress or (lambda text: None)
         with trainer_on(self.on, self.device, progress=self.progress is not None, say=tell) as trainer:
             backbone = self._backbone(trainer, prior=prior)
-            found = search(
-                backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
-            )
-            self._fitted: Fitted = conclude(
-                found,
-                data,
-                backbone,
-                metric=self.metric,
-                ensemble=self.ensemble,
-                seed=self.seed,
-                settings={name: getattr(self, name) for name in _SETTINGS},
-                notes=[*notes, *backbone.notes],
-            )
+            told: dict[str, Any] = {
+                "metric": self.metric,
+                "seed": self.seed,
+                "settings": {name: getattr(self, name) for name in _SETTINGS},
+                "columns": [*tables.guesses, *structure.describe()] if tables and structure else [],
+            }
+            if can_check(data.y.numpy()):
+                found = search(
+                    backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
+                )
+                notes += backbone.notes
+                self._fitted = conclude(found, data, backbone, ensemble=self.ensemble, notes=notes, **told)
+            else:
+                self._fitted = settle(data, backbone, candidates, automatic=automatic, notes=notes, **told)
         self._structure, self.classes_, self.n_features_in_ = structure, classes, data.num_features
-        columns = [*tables.guesses, *structure.describe()] if tables and structure else []
-        self.report_: Report = whole_report(self._fitted.report, data, columns)
-        self.curves_ = self._fitted.curves
+        self.report_, self.curves_ = self._fitted.report, self._fitted.curves
         self.extra_: dict[str, Any] = {}
         self._graph, self._ids = data, np.arange(data.num_nodes) if tables is None else tables.ids
         self._names = feature_names(structure, tables) if tables and structure else None
@@ -208,7 +205,7 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         """Whether the model would spread known labels but knows none of this graph's; arguments as for :meth:`predict_proba`."""
         fitted, data = self._checked(), self._converted(graph)[0]
         known = fitted.known_of(data) if y is None else self._known(y, data.num_nodes)
-        return fitted.jury.spreads and not (known >= 0).any()
+        return fitted.ensemble.uses_labels and not (known >= 0).any()
 
     def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on the nodes whose label is known; of a PyG ``Data`` with a ``test_mask``, on those in it."""
@@ -278,7 +275,7 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
             if isinstance(error, InputError):
                 raise
             raise damaged(path, error) from None
-        classifier.report_, classifier.curves_ = cast(Report, fitted.report), fitted.curves
+        classifier.report_, classifier.curves_ = fitted.report, fitted.curves
         classifier.n_features_in_ = fitted.num_features
         return classifier
 
@@ -299,8 +296,8 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
             backbone = self._backbone()
         except InputError as error:
             raise ValueError(str(error)) from None
-        for group in (*fitted.jury.voters, *(fitted.without_labels.voters if fitted.without_labels else ())):
-            backbone.check(group.candidate.model, fitted.num_features, fitted.num_classes, group.weights)
+        for part in (*fitted.ensemble.parts, *(fitted.without_labels.parts if fitted.without_labels else ())):
+            backbone.check(part.candidate.model, fitted.num_features, fitted.num_classes, part.weights)
 
     def _checked(self) -> Fitted:
         if not hasattr(self, "_fitted"):
@@ -340,7 +337,8 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         if self._own_code() and self.on != HERE:
             raise InputError(f"is {self.on!r}, but your own model is trained in this process; give 'here'", field="on")
         in_batches = self.batching not in ("auto", "full")
-        for name in models_of(self.model) if in_batches else ():
+        named = [] if isinstance(self.model, str) and self.model == "auto" else models_of(self.model)
+        for name in named if in_batches else ():
             if name not in PAPER_MODELS:
                 raise InputError(
                     f"is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'",
@@ -362,12 +360,12 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
 
     def _own_code(self) -> bool:
         """Whether some model's code is not ours."""
-        return any(name not in REGISTRY for name in models_of(self.model))
+        return any(is_own(name) for name in models_of(self.model))
 
     def _own_names(self) -> dict[str, str]:
         """Models of one's own: from what a fit may have called them to what they are called now."""
-        own = [name for name in models_of(self.model) if name not in REGISTRY]
-        saved = {candidate.model for candidate in self._fitted_candidates() if candidate.model not in REGISTRY}
+        own = [name for name in models_of(self.model) if is_own(name)]
+        saved = {candidate.model for candidate in self._fitted_candidates() if is_own(candidate.model)}
         by_title = {model_info(name).title: name for name in own}
         names = {name: name for name in own}
         for name in saved:
@@ -381,8 +379,7 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         fitted: Fitted | None = getattr(self, "_fitted", None)
         if fitted is None:
             return []
-        juries = [fitted.jury, *([fitted.without_labels] if fitted.without_labels else [])]
-        return [voter.candidate for jury in juries for voter in jury.voters]
+        return [part.candidate for part in fitted.ensemble.parts]
 
 
 def _read_classes(values: Any, dtype: Any, num_classes: int) -> np.ndarray:

@@ -146,6 +146,6 @@ def inputs() -> Iterator[tuple[str, str, bytes]]:
         "{" * 3000,
         '{"fitted": {}}',
         '{"fitted": 7}',
-        json.dumps({"fitted": {"jury": {"voters": []}}}),
+        json.dumps({"fitted": {"ensemble": {"parts": []}}}),
     ):
         yield f"model {text[:20]}", "model.safetensors", model([0], sharpen=text)

@@ -61,7 +61,7 @@ def weights(tensors: Tensors) -> list[str]:
 
 
 def first(header: Header) -> dict[str, Any]:
-    return header["fitted"]["jury"]["voters"][0]
+    return header["fitted"]["ensemble"]["parts"][0]
 
 
 def column(header: Header) -> dict[str, Any]:
@@ -73,12 +73,12 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "one weight infinite": lambda h, t: t[weights(t)[0]].view(-1)[0].fill_(float("inf")),
     "weights of another type": lambda h, t: t.update({n: t[n].bfloat16() for n in weights(t)}),
     "complex weights": lambda h, t: t.update({n: t[n].cfloat() for n in weights(t)}),
-    "temperature 0": lambda h, t: h["fitted"]["jury"].update(temperature=0),
-    "lonely temperature 0": lambda h, t: h["fitted"]["jury"].update(lonely=0),
-    "lonely temperature of text": lambda h, t: h["fitted"]["jury"].update(lonely="cold"),
-    "temperature NaN": lambda h, t: h["fitted"]["jury"].update(temperature=float("nan")),
+    "temperature 0": lambda h, t: h["fitted"]["ensemble"].update(temperature=0),
+    "isolated temperature 0": lambda h, t: h["fitted"]["ensemble"].update(isolated=0),
+    "isolated temperature of text": lambda h, t: h["fitted"]["ensemble"].update(isolated="cold"),
+    "temperature NaN": lambda h, t: h["fitted"]["ensemble"].update(temperature=float("nan")),
     "temperature of text": lambda h, t: h["fitted"]["without_labels"].update(temperature="hot"),
-    "temperature too large": lambda h, t: h["fitted"]["jury"].update(temperature=10**400),
+    "temperature too large": lambda h, t: h["fitted"]["ensemble"].update(temperature=10**400),
     "nested JSON": lambda h, t: "[" * 100_000 + "]" * 100_000,
     "no JSON": lambda h, t: "{",
     "a list": lambda h, t: "[]",
@@ -96,7 +96,7 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "a tensor missing": lambda h, t: t.pop(weights(t)[0]),
     "a tensor too many": lambda h, t: t.update({"0.more": torch.zeros(len(t[weights(t)[0]]), 2)}),
     "a tensor of another name": lambda h, t: t.update(more=torch.zeros(2)),
-    "a tensor without members": lambda h, t: t.update({weights(t)[0]: torch.zeros(0, 2)}),
+    "a tensor without runs": lambda h, t: t.update({weights(t)[0]: torch.zeros(0, 2)}),
     "a tensor of one number": lambda h, t: t.update({weights(t)[0]: torch.tensor(1.0)}),
     "an unknown model": lambda h, t: first(h).update(model="gnc"),
     "a model that is no text": lambda h, t: first(h).update(model=["gcn"]),
@@ -105,11 +105,14 @@ EDITS: dict[str, Callable[[Header, Tensors], object]] = {
     "counts short": lambda h, t: first(h).update(counts=first(h)["counts"][:1]),
     "counts NaN": lambda h, t: first(h).update(counts=[float("nan")] * 2),
     "counts below 0": lambda h, t: first(h).update(counts=[-1, 1]),
+    "shares that sum to 2": lambda h, t: first(h).update(share=first(h)["share"] + 1),
+    "a share of text": lambda h, t: first(h).update(share="all"),
+    "a share below 0": lambda h, t: first(h).update(share=-1),
     "spread of text": lambda h, t: first(h).update(spread="yes"),
     "weights of nobody": lambda h, t: first(h).update(weights=9),
-    "no voters": lambda h, t: h["fitted"]["jury"].update(voters=[]),
+    "nobody at all": lambda h, t: h["fitted"]["ensemble"].update(parts=[]),
     "nobody without labels": lambda h, t: h["fitted"].update(without_labels=None),
-    "spreading without labels": lambda h, t: h["fitted"].update(without_labels=h["fitted"]["jury"]),
+    "spreading without labels": lambda h, t: h["fitted"].update(without_labels=h["fitted"]["ensemble"]),
     "three classes": lambda h, t: h["fitted"].update(num_classes=3),
     "no classes": lambda h, t: h["fitted"].update(num_classes=0),
     "classes of text": lambda h, t: h["fitted"].update(num_classes="2"),

@@ -1,10 +1,12 @@
-"""A small graph that can be learnt, and members whose skill is known."""
+"""A small graph that can be learnt, and runs whose skill is known."""
+
+import dataclasses
 
 import numpy as np
 
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.folds import draw_round
-from sharpen.fitting.members import Job, Member
+from sharpen.fitting.runs import Run
 from sharpen.graph import Graph
 
 
@@ -19,21 +21,20 @@ def two_camps(nodes: int = 40, labeled: int = 16, seed: int = 0) -> Graph:
     return Graph(x=x, edge_index=np.stack([source, target]), y=known, class_names=["left", "right"])
 
 
-def member(candidate: Candidate, job: Job, y: np.ndarray, wrong: np.ndarray) -> Member:
+def trained(run: Run, y: np.ndarray, wrong: np.ndarray) -> Run:
     """One that gets all nodes right but for those named, and is sure of each to 2 in logits."""
 
     def logits(nodes: np.ndarray) -> np.ndarray:
         guess = np.where(np.isin(nodes, wrong), 1 - y[nodes], y[nodes])
         return 2.0 * np.eye(2)[guess]
 
-    test = job.split.test.numpy()
-    return Member(candidate, test, logits(test)[None], {}, round_number=job.round_number)
+    return dataclasses.replace(run, opinions=logits(run.test)[None])
 
 
-def members_of(candidate: Candidate, y: np.ndarray, wrong: list[int], rounds: int = 1) -> list[Member]:
-    """The members of all folds of some rounds."""
+def runs_of(candidate: Candidate, y: np.ndarray, wrong: list[int], rounds: int = 1) -> list[Run]:
+    """The runs of all folds of some rounds."""
     return [
-        member(candidate, Job(candidate, split, 0, number), y, np.array(wrong, dtype=int))
+        trained(Run(candidate, split, 0, number), y, np.array(wrong, dtype=int))
         for number in range(rounds)
         for split in draw_round(y, number)
     ]

@@ -8,11 +8,11 @@ from sharpen.fitting.account import beside_guessing, expected, surest
 from sharpen.fitting.calibrated import HonestPredictions, coverage, quality
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from tests.fitting.camps import members_of
+from tests.fitting.camps import runs_of
 
 
 def judged(y: np.ndarray, p: np.ndarray) -> tuple[HonestPredictions, Evidence]:
-    return HonestPredictions(np.arange(len(y)), p, p), Evidence(members_of(Candidate("gcn"), y, []), y)
+    return HonestPredictions(np.arange(len(y)), p, p), Evidence(runs_of(Candidate("gcn"), y, []), y)
 
 
 def sure(predicted: np.ndarray, confidence: np.ndarray | float = 0.8) -> np.ndarray:

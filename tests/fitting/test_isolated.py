@@ -1,5 +1,7 @@
 """Nodes without an edge: how sure to be of them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import draw_round
 from sharpen.fitting.isolated import judge_isolated, without_edges
-from sharpen.fitting.members import Member
+from sharpen.fitting.runs import Run
 from sharpen.graph import Graph
 
 from .camps import two_camps
@@ -25,7 +27,7 @@ class FeaturesOnly:
     def __init__(self, scores: np.ndarray) -> None:
         self.scores = scores
 
-    def logits(self, graph, model, num_classes, weights):  # type: ignore[no-untyped-def]
+    def logits(self, graph, model, num_classes, weights, known):  # type: ignore[no-untyped-def]
         assert graph.num_edges == 0
         assert model == "gcn"
         for own in weights:
@@ -38,21 +40,21 @@ def test_the_temperature_is_that_of_held_out_labels_without_edges() -> None:
     graph = Graph(x=np.eye(30), edge_index=[[0, 1], [1, 2]], y=y)
     scores = 1.5 * np.eye(3)[np.where(rng.random(30) < 0.8, y, (y + 1) % 3)]
     gcn = Candidate("gcn", 0.0)
-    members = [
-        Member(
+    runs = [
+        Run(
             gcn,
-            fold.test.numpy(),
-            log_softmax(4.0 * np.eye(3)[y[fold.test.numpy()]], axis=1)[None],
-            {"scale": np.array(1.0 + k)},
+            fold,
+            opinions=log_softmax(4.0 * np.eye(3)[y[fold.test.numpy()]], axis=1)[None],
+            weights={"scale": np.array(1.0 + k)},
         )
         for k, fold in enumerate(draw_round(y, 0))
     ]
-    evidence = Evidence(members, y)
-    lonely = judge_isolated(evidence, [gcn], graph, FeaturesOnly(scores))  # type: ignore[arg-type]
+    evidence = Evidence(runs, y)
+    lonely = judge_isolated(evidence, {gcn: 1.0}, graph, FeaturesOnly(scores))  # type: ignore[arg-type]
     assert lonely is not None
     count = evidence.weights(gcn)[0]
     p = np.zeros((30, 3))
-    for own in members:
+    for own in runs:
         p[own.test] = softmax(count * log_softmax(scores[own.test] * own.weights["scale"], axis=1), axis=1)
     right = p.argmax(1) == y
     assert lonely.accuracy == pytest.approx(right.mean())
@@ -95,11 +97,11 @@ def test_isolated_nodes_get_a_modest_probability_and_a_note() -> None:
 def test_other_nodes_do_not_notice() -> None:
     graph = _with_lonely()
     fitted = NodeClassifier(**QUICK).fit(graph)
-    jury = fitted._fitted.jury
-    assert jury.lonely is not None
-    without = type(jury)(jury.voters, jury.temperature)
+    ensemble = fitted._fitted.ensemble
+    assert ensemble.isolated is not None
+    without = dataclasses.replace(ensemble, isolated=None)
     known = np.where(graph.y.numpy() >= 0, graph.y.numpy(), -1)
-    ours, plain = (j.probabilities(graph, known, 2, fitted._backbone()) for j in (jury, without))
+    ours, plain = (e.probabilities(graph, known, 2, fitted._backbone()) for e in (ensemble, without))
     np.testing.assert_array_equal(ours[:60], plain[:60])
     assert (ours[60:] != plain[60:]).any()
 
@@ -165,8 +167,8 @@ def test_without_labels_the_temperature_is_that_of_the_models_alone() -> None:
     x = np.concatenate([rng.normal(size=(80, 4)) + 0.5 * y[:, None], rng.normal(size=(5, 4))])
     known = np.concatenate([np.where(np.arange(80) % 4 == 0, y, -1), np.full(5, -1)])
     fitted = NodeClassifier(**QUICK).fit(Graph(x=x, edge_index=edges, y=known))._fitted
-    assert fitted.jury.spreads
+    assert fitted.ensemble.uses_labels
     assert fitted.without_labels is not None
-    assert fitted.jury.voters[0].counts[0] != fitted.without_labels.voters[0].counts[0]
-    assert None not in (fitted.jury.lonely, fitted.without_labels.lonely)
-    assert fitted.jury.lonely != fitted.without_labels.lonely
+    assert fitted.ensemble.parts[0].counts[0] != fitted.without_labels.parts[0].counts[0]
+    assert None not in (fitted.ensemble.isolated, fitted.without_labels.isolated)
+    assert fitted.ensemble.isolated != fitted.without_labels.isolated

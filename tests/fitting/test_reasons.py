@@ -39,23 +39,25 @@ def linear(camps: Graph) -> NodeClassifier:
 
 
 def test_reasons_of_s2gc_are_those_of_the_network_itself(camps: Graph, linear: NodeClassifier) -> None:
-    [group] = linear._fitted.jury.voters
-    group = dataclasses.replace(group, counts=[2.0], candidate=dataclasses.replace(group.candidate, spread=False))
-    fitted = dataclasses.replace(linear._fitted, jury=dataclasses.replace(linear._fitted.jury, voters=[group]))
+    [part] = linear._fitted.ensemble.parts
+    part = dataclasses.replace(part, counts=[2.0], candidate=dataclasses.replace(part.candidate, spread=False))
+    fitted = dataclasses.replace(linear._fitted, ensemble=dataclasses.replace(linear._fitted.ensemble, parts=[part]))
     scores = exact_scores(fitted)
     assert scores is not None
     network = S2GC(3, 2)
-    network.load_state_dict({name: torch.from_numpy(value) for name, value in group.weights[0].items()})
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in part.weights[0].items()})
     inputs = Inputs(camps, torch.device("cpu"), torch.float32)
     said = 2 * network(inputs.x, inputs).detach().numpy()
     np.testing.assert_allclose(Explainer(camps, camps.y.numpy(), scores).scores(), said, atol=1e-4)
 
 
 def test_labels_that_spread_are_no_part_of_an_exact_sum(linear: NodeClassifier) -> None:
-    [group] = linear._fitted.jury.voters
-    group = dataclasses.replace(group, candidate=dataclasses.replace(group.candidate, spread=True))
+    [part] = linear._fitted.ensemble.parts
+    part = dataclasses.replace(part, candidate=dataclasses.replace(part.candidate, spread=True))
     assert (
-        exact_scores(dataclasses.replace(linear._fitted, jury=dataclasses.replace(linear._fitted.jury, voters=[group])))
+        exact_scores(
+            dataclasses.replace(linear._fitted, ensemble=dataclasses.replace(linear._fitted.ensemble, parts=[part]))
+        )
         is None
     )
 

@@ -7,11 +7,13 @@ import pytest
 
 from sharpen.errors import InputError
 from sharpen.fitting import search as module
-from sharpen.fitting.candidates import Candidate, list_candidates
-from sharpen.fitting.members import Job, Member
+from sharpen.fitting.candidates import Candidate, list_candidates, order
+from sharpen.fitting.runs import Run
 from sharpen.fitting.search import search
 from sharpen.graph import Graph
-from tests.fitting.camps import member, two_camps
+from tests.fitting.camps import trained, two_camps
+
+NETWORKS = order(list_candidates(["mlp", "gcn", "sage", "gat"]), two_camps(), automatic=False)
 
 
 class Slow:
@@ -21,18 +23,18 @@ class Slow:
         self.now, self.seconds, self.calls = 0.0, seconds, []
         monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
 
-    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        self.calls.append(len(jobs))
-        self.now += self.seconds * len(jobs)
-        wrong = {"gcn": 2, "sage": 4, "gat": 6, "mlp": 10}
+    def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
+        self.calls.append(len(runs))
+        self.now += self.seconds * len(runs)
+        wrong = {"logistic": 4, "gcn": 2, "sage": 4, "gat": 6, "mlp": 10}
         y = graph.y.numpy()
-        return [member(job.candidate, job, y, np.arange(wrong[job.candidate.model])) for job in jobs]
+        return [trained(run, y, np.arange(wrong[run.candidate.model])) for run in runs]
 
 
 def test_with_time_enough_all_candidates_meet_the_same_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = Slow(0.01, monkeypatch)
-    found = search(backbone, two_camps(), list_candidates(), budget=2)
-    first = [m for m in found.members if m.round_number == 0]
+    found = search(backbone, two_camps(), NETWORKS, budget=2)
+    first = [m for m in found.runs if m.round_number == 0]
     folds = {c: sorted(m.test.tolist() for m in first if m.candidate == c) for c in {m.candidate for m in first}}
     assert len(folds) == 36
     assert len(first) == 36 * 5
@@ -40,7 +42,7 @@ def test_with_time_enough_all_candidates_meet_the_same_folds(monkeypatch: pytest
     assert found.rounds == 4
     assert found.notes == []
     # Later rounds hold the best, what they are held against, and nothing else.
-    later = {m.candidate for m in found.members if m.round_number == 3}
+    later = {m.candidate for m in found.runs if m.round_number == 3}
     assert Candidate("gcn") in later
     assert Candidate("mlp") in later
     assert len(later) <= 8
@@ -49,17 +51,17 @@ def test_with_time_enough_all_candidates_meet_the_same_folds(monkeypatch: pytest
 
 def test_a_short_budget_is_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = Slow(1.0, monkeypatch)
-    found = search(backbone, two_camps(), list_candidates(), budget=2)
+    found = search(backbone, two_camps(), NETWORKS, budget=2)
     assert backbone.now <= 120
-    tried = {m.candidate for m in found.members}
+    tried = {m.candidate for m in found.runs}
     assert 3 < len(tried) < 36
     assert f"room for {len(tried)} of 36 candidates" in " ".join(found.notes)
 
 
 def test_the_essential_runs_even_if_nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = Slow(100.0, monkeypatch)
-    found = search(backbone, two_camps(), list_candidates(), budget=1)
-    assert [m.candidate for m in found.members] == [Candidate("gcn"), Candidate("mlp"), Candidate("gcn", 0.25)]
+    found = search(backbone, two_camps(), NETWORKS, budget=1)
+    assert [m.candidate for m in found.runs] == [Candidate("gcn"), Candidate("gcn", 0.25), Candidate("mlp")]
     assert "1 of 5 folds" in found.notes[0]
 
 
@@ -77,31 +79,31 @@ def test_no_time_at_all_is_refused(budget: float, monkeypatch: pytest.MonkeyPatc
 class Compiling(Slow):
     """One whose first run of a model takes long, and the next ones do not."""
 
-    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+    def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
         if not self.calls:
             self.now += 15
-        return super().train(graph, jobs)
+        return super().train(graph, runs)
 
 
 def test_what_compiling_takes_is_not_the_price_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = Compiling(0.05, monkeypatch)
-    found = search(backbone, two_camps(), list_candidates(), budget=0.6)
-    assert len({m.candidate for m in found.members}) == 36
+    found = search(backbone, two_camps(), NETWORKS, budget=0.6)
+    assert len({m.candidate for m in found.runs}) == 36
     assert backbone.now <= 36
 
 
 class Busy(Slow):
     """A machine that others begin to use: after a while everything takes four times as long."""
 
-    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+    def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
         if self.now > 30:
             self.seconds = 2.0
-        return super().train(graph, jobs)
+        return super().train(graph, runs)
 
 
 def test_the_budget_is_kept_where_the_machine_becomes_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = Busy(0.5, monkeypatch)
-    search(backbone, two_camps(), list_candidates(), budget=2)
+    search(backbone, two_camps(), NETWORKS, budget=2)
     assert backbone.now <= 1.5 * 120
 
 
@@ -109,13 +111,13 @@ def test_time_that_is_left_is_used_for_what_was_left_out(monkeypatch: pytest.Mon
     """The first runs are slow, so that the forecast is dark; then everything is fast."""
 
     class Waking(Slow):
-        def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+        def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
             self.seconds = 3.0 if self.now < 40 else 0.05
-            return super().train(graph, jobs)
+            return super().train(graph, runs)
 
     backbone = Waking(3.0, monkeypatch)
-    found = search(backbone, two_camps(), list_candidates(), budget=2)
-    assert len({m.candidate for m in found.members}) == 36
+    found = search(backbone, two_camps(), NETWORKS, budget=2)
+    assert len({m.candidate for m in found.runs}) == 36
     assert not any("candidates" in note for note in found.notes)
 
 
@@ -126,17 +128,17 @@ class Interrupted(Slow):
         super().__init__(1.0, monkeypatch)
         self.after = after
 
-    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
+    def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
         if len(self.calls) >= self.after:
             self.now += 40
             raise KeyboardInterrupt
-        return super().train(graph, jobs)
+        return super().train(graph, runs)
 
 
 def test_an_interrupted_search_keeps_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    found = search(Interrupted(2, monkeypatch), two_camps(), list_candidates(), budget=2, tell=said.append)
-    assert len(found.members) > 1
+    found = search(Interrupted(2, monkeypatch), two_camps(), NETWORKS, budget=2, tell=said.append)
+    assert len(found.runs) > 1
     assert (
         found.notes[0]
         == f"stopped after {int(found.seconds) // 60}:{int(found.seconds) % 60:02d} by Ctrl-C; the best so far is used"
@@ -148,4 +150,16 @@ def test_an_interrupted_search_keeps_what_it_found(monkeypatch: pytest.MonkeyPat
 
 def test_one_that_has_found_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
-        search(Interrupted(0, monkeypatch), two_camps(), list_candidates(), budget=2)
+        search(Interrupted(0, monkeypatch), two_camps(), NETWORKS, budget=2)
+
+
+def test_an_estimator_at_the_head_gives_a_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    backbone = Slow(0.2, monkeypatch)
+    found = search(backbone, two_camps(), [Candidate("logistic"), *NETWORKS], budget=2, tell=said.append)
+    assert said[0].startswith(
+        "first answer after 1.0 s: logistic regression on S²GC features, 75.0 % of held-out labels"
+    )
+    assert backbone.calls[0] == 5
+    assert [run.candidate for run in found.runs[:5]] == [Candidate("logistic")] * 5
+    assert not any("candidates" in note for note in found.notes)

@@ -1,25 +1,27 @@
-"""The choice, from members whose mistakes are known."""
+"""The choice, from runs whose mistakes are known."""
 
 import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from sharpen.errors import InputError
 from sharpen.fitting.calibrated import cross_fit, fit_mean_temperature, mean_probabilities, quality, sharpen_by
-from sharpen.fitting.candidates import Candidate, list_candidates
+from sharpen.fitting.candidates import Candidate, list_candidates, order
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import deal
-from sharpen.fitting.members import Member
+from sharpen.fitting.runs import Run
 from sharpen.fitting.selection import choose, shortlist
-from tests.fitting.camps import members_of
+from sharpen.graph import Graph
+from tests.fitting.camps import runs_of, two_camps
 
 Y = np.array([0, 1] * 20)
 GCN, SHARP, MLP = Candidate("gcn"), Candidate("gcn", 0.25), Candidate("mlp")
 
 
 def evidence(wrong: dict[Candidate, list[int]], metric: str = "accuracy", rounds: int = 1) -> Evidence:
-    return Evidence([m for c, nodes in wrong.items() for m in members_of(c, Y, nodes, rounds)], Y, metric)
+    return Evidence([m for c, nodes in wrong.items() for m in runs_of(c, Y, nodes, rounds)], Y, metric)
 
 
 def test_scores_count_the_held_out_nodes() -> None:
@@ -31,46 +33,70 @@ def test_scores_count_the_held_out_nodes() -> None:
 
 def test_the_balanced_score_counts_classes_alike() -> None:
     y = np.array([0] * 30 + [1] * 10)
-    found = Evidence(members_of(GCN, y, list(range(30, 35))), y, "balanced-accuracy")
+    found = Evidence(runs_of(GCN, y, list(range(30, 35))), y, "balanced-accuracy")
     assert found.score(GCN) == pytest.approx((1 + 0.5) / 2)
 
 
-def test_the_best_is_chosen_and_its_kind_joins_it() -> None:
+def test_the_best_is_chosen_and_those_like_it_join_it() -> None:
     also = Candidate("gcn", 0.5)
     found = evidence({GCN: [0, 1, 2], SHARP: [0, 1], also: [0, 2, 3], MLP: list(range(20))})
-    assert choose(found) == [SHARP, also]  # plain GCN is as good as the other, but does not sharpen
-    assert choose(found, ensemble=False) == [SHARP]
-    assert choose(found, among=lambda c: not c.sharpens) == [GCN]
+    shares = choose(found)
+    assert next(iter(shares)) == SHARP
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares[SHARP] > max(shares.get(GCN, 0), shares.get(also, 0))
+    assert MLP not in shares
+    assert choose(found, ensemble=False) == {SHARP: 1.0}
+    assert list(choose(found, among=lambda c: not c.sharpens)) == [GCN]
 
 
-def test_whether_labels_are_spread_is_chosen_by_all_candidates_together() -> None:
-    def spread(candidate: Candidate) -> Candidate:
-        return dataclasses.replace(candidate, spread=True)
+def test_two_that_err_in_different_places_are_better_together() -> None:
+    """Each is wrong, and little sure, where the other is right and sure: the mean is right everywhere."""
 
-    found = evidence(
-        {
-            GCN: [0, 1, 2, 3], spread(GCN): [0, 1],
-            SHARP: [0], spread(SHARP): [0, 1, 2],
-            MLP: list(range(9)), spread(MLP): [0, 1],
-        }
-    )  # fmt: skip
-    # Alone, the sharpened GCN would have won; together they are better with spread labels.
-    assert choose(found) == [spread(GCN), spread(MLP)]
-    assert choose(found, among=lambda c: not c.uses_graph) == [MLP]
-    assert choose(found, among=lambda c: not c.spread and c.sharpens) == [SHARP]
-    assert choose(found, among=lambda c: c.spread and c.sharpens) == [spread(SHARP)]
+    def unsure_where_wrong(candidate: Candidate, wrong: list[int]) -> list[Run]:
+        return [
+            dataclasses.replace(r, opinions=r.opinions * np.where(np.isin(r.test, wrong), 0.2, 1.5)[:, None])
+            for r in runs_of(candidate, Y, wrong)
+        ]
+
+    first, second = list(range(10)), list(range(10, 20))
+    found = Evidence([*unsure_where_wrong(GCN, first), *unsure_where_wrong(SHARP, second)], Y)
+    shares = choose(found)
+    assert shares == pytest.approx({GCN: 0.5, SHARP: 0.5}, abs=0.1)
+    assert (mean_probabilities(found, shares).argmax(1) == Y).all()
+    assert found.score(GCN) == found.score(SHARP) == 0.75
+
+
+def test_many_labels_tell_and_few_leave_shares_equal() -> None:
+    def share_of_the_better(labels: int) -> float:
+        y, rng = np.arange(labels) % 2, np.random.default_rng(0)
+        wrong = {GCN: 0.20, SHARP: 0.24}
+        runs = [m for c, w in wrong.items() for m in runs_of(c, y, np.flatnonzero(rng.random(labels) < w).tolist())]
+        return choose(Evidence(runs, y)).get(GCN, 0.0)
+
+    assert share_of_the_better(2000) > 0.6
+    assert 0.3 < share_of_the_better(20) < 0.9
+
+
+def test_the_ensemble_is_never_worse_than_its_best_by_the_labels_that_chose_it() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        wrong = {Candidate("gcn", float(k)): np.flatnonzero(rng.random(40) < 0.3).tolist() for k in range(6)}
+        found = evidence(wrong)
+        loss = {c: -np.log(mean_probabilities(found, {c: 1.0})[np.arange(40), Y]).mean() for c in wrong}
+        together = -np.log(mean_probabilities(found, choose(found))[np.arange(40), Y]).mean()
+        assert together <= min(loss[c] for c in shortlist(found)) + 1e-9
 
 
 def test_of_equals_the_less_surprised_wins() -> None:
-    unsure = [dataclasses.replace(m, opinions=m.opinions * (m.test[:, None] % 3)) for m in members_of(GCN, Y, [0])]
-    assert choose(Evidence([*unsure, *members_of(SHARP, Y, [0])], Y)) == [SHARP]
+    unsure = [dataclasses.replace(m, opinions=m.opinions * (m.test[:, None] % 3)) for m in runs_of(GCN, Y, [0])]
+    assert list(choose(Evidence([*unsure, *runs_of(SHARP, Y, [0])], Y), ensemble=False)) == [SHARP]
 
 
 def test_opinions_are_weighed_by_labels_that_they_are_not_judged_by() -> None:
     """Beside a model that is always right, one that knows nothing gets no weight; beside a poor one, one that is right does."""
-    right, wrong, nothing = members_of(GCN, Y, []), members_of(GCN, Y, list(range(30))), np.zeros((1, 8, 2))
+    right, wrong, nothing = runs_of(GCN, Y, []), runs_of(GCN, Y, list(range(30))), np.zeros((1, 8, 2))
 
-    def beside(one: list[Member], other: list[np.ndarray]) -> Evidence:
+    def beside(one: list[Run], other: list[np.ndarray]) -> Evidence:
         both = [np.concatenate([m.opinions, o]) for m, o in zip(one, other, strict=True)]
         return Evidence([dataclasses.replace(m, opinions=o) for m, o in zip(one, both, strict=True)], Y)
 
@@ -88,35 +114,35 @@ def test_opinions_are_weighed_by_labels_that_they_are_not_judged_by() -> None:
 
 
 def test_of_equals_the_plain_one_wins() -> None:
-    assert choose(evidence({SHARP: [1], GCN: [0]})) == [GCN]
+    assert list(choose(evidence({SHARP: [1], GCN: [0]}), ensemble=False)) == [GCN]
 
 
 def test_the_shortlist_reads_the_first_round_alone() -> None:
-    better_later = [*members_of(SHARP, Y, [0, 1])[:5], *members_of(SHARP, Y, [], 2)[5:]]
-    found = Evidence([*better_later, *members_of(GCN, Y, [0], 2)], Y)
+    better_later = [*runs_of(SHARP, Y, [0, 1])[:5], *runs_of(SHARP, Y, [], 2)[5:]]
+    found = Evidence([*better_later, *runs_of(GCN, Y, [0], 2)], Y)
     assert [found.score(c, first_round=True) for c in (SHARP, GCN)] == [0.95, 0.975]
     assert [found.score(c) for c in (SHARP, GCN)] == [0.975, 0.975]
     assert shortlist(found)[0] == GCN
 
 
 def test_of_equals_one_that_uses_the_graph_is_chosen() -> None:
-    for order in ((MLP, GCN), (GCN, MLP)):
-        assert choose(evidence({candidate: [0] for candidate in order}), ensemble=False) == [GCN]
-    assert choose(evidence({MLP: [0], GCN: [0, 1]}), ensemble=False) == [MLP]
+    for tried in ((MLP, GCN), (GCN, MLP)):
+        assert choose(evidence({candidate: [0] for candidate in tried}), ensemble=False) == {GCN: 1.0}
+    assert choose(evidence({MLP: [0], GCN: [0, 1]}), ensemble=False) == {MLP: 1.0}
 
 
 def test_a_candidate_that_diverged_is_not_chosen() -> None:
-    broken = [dataclasses.replace(m, ok=False) for m in members_of(SHARP, Y, [])]
-    assert choose(Evidence([*broken, *members_of(GCN, Y, [0, 1])], Y)) == [GCN]
+    broken = [dataclasses.replace(m, ok=False) for m in runs_of(SHARP, Y, [])]
+    assert choose(Evidence([*broken, *runs_of(GCN, Y, [0, 1])], Y)) == {GCN: 1.0}
     with pytest.raises(InputError, match="every training run diverged"):
         choose(Evidence(broken, Y))
 
 
 def test_temperatures_make_confidence_meet_accuracy() -> None:
     found = evidence({GCN: list(range(10))})  # sure to 88 %, right in 75 %
-    raw = mean_probabilities(found, [GCN], calibrated=False)
+    raw = mean_probabilities(found, {GCN: 1.0}, calibrated=False)
     assert raw.max(1) == pytest.approx(1 / (1 + np.exp(-2)))
-    calibrated = sharpen_by(mean_probabilities(found, [GCN]), fit_mean_temperature(found, [GCN]))
+    calibrated = sharpen_by(mean_probabilities(found, {GCN: 1.0}), fit_mean_temperature(found, {GCN: 1.0}))
     assert calibrated.max(1).mean() == pytest.approx(0.75, abs=0.05)  # five small folds and smoothing pull a little
     assert (calibrated.argmax(1) == raw.argmax(1)).all()
 
@@ -127,7 +153,7 @@ def test_weights_read_only_the_labels_to_keep() -> None:
     assert one == other
     assert evidence({GCN: []}).weights(GCN) != evidence({GCN: list(range(10))}).weights(GCN)
     # Thirty nodes, all right: sure to 31/32, by Platt's rule.
-    p = mean_probabilities(evidence({GCN: []}), [GCN], keep)
+    p = mean_probabilities(evidence({GCN: []}), {GCN: 1.0}, keep)
     assert p.max(1) == pytest.approx(31 / 32, abs=1e-4)
 
 
@@ -147,11 +173,29 @@ def test_the_account_does_not_see_the_labels_it_judges_by() -> None:
     )  # a winner on the rest is a loser on the group: halves are exactly 20
 
 
-def test_auto_tries_every_model_and_the_essential_first() -> None:
-    candidates = list_candidates()
-    assert candidates[:3] == [Candidate("gcn"), Candidate("mlp"), Candidate("gcn", 0.25)]
-    assert {c.model for c in candidates} == {"mlp", "gcn", "sage", "gat"}
-    assert len(set(candidates)) == len(candidates) == 36
+def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
+    camps = two_camps()
+    candidates = order(list_candidates(), camps)
+    assert candidates[:4] == [Candidate("logistic"), Candidate("grand", 0.5, 0.5), GCN, SHARP]
+    assert {c.model for c in candidates} == {
+        "mlp", "gcn", "sage", "gat", "appnp", "gprgnn", "grand", "logistic", "linear", "trees",
+    }  # fmt: skip
+    assert len(set(candidates)) == len(candidates)
+    few = dataclasses.replace(camps, y=torch.where(torch.arange(40) < 6, camps.y, -1))
+    assert order(list_candidates(), few)[1] == Candidate("self-training")
+    alone = dataclasses.replace(camps, edge_index=torch.empty((2, 0), dtype=torch.long))
+    assert {c.model for c in order(list_candidates(), alone)} == {"mlp", "logistic", "linear", "trees"}
+    wide = dataclasses.replace(camps, x=np.ones((40, 600)))
+    assert "trees" not in {c.model for c in order(list_candidates(), wide)}
+    assert "trees" in {c.model for c in order(list_candidates("trees"), wide, automatic=False)}
+
+
+def test_where_neighbours_differ_what_tells_them_apart_comes_first() -> None:
+    y = np.arange(60) % 2
+    ring = np.stack([np.arange(60), (np.arange(60) + 1) % 60])
+    unlike = order(list_candidates(), Graph(x=np.ones((60, 3)), edge_index=ring, y=y))
+    models = list(dict.fromkeys(c.model for c in unlike))
+    assert models.index("trees") < models.index("sage") < models.index("grand")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import scipy.sparse
 import torch
 
 from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.fitted import identify
-from sharpen.fitting.members import LEAST, Job, Listener
+from sharpen.fitting.identity import identify
+from sharpen.fitting.runs import LEAST, Listener, Run
 from sharpen.fitting.spreading import Spreading
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
@@ -171,7 +171,7 @@ def test_a_member_is_judged_without_the_labels_it_is_judged_by() -> None:
     camps = two_camps()
     logits = np.random.default_rng(0).normal(size=(40, 2)) * 30
     split = Split("first", train=range(4, 16), val=[], test=range(4))
-    alone, beside = Listener(camps).judged(Job(Candidate("gcn"), split, 0), logits, {}, True)
+    alone, beside = Listener(camps).judged(Run(Candidate("gcn"), split, 0), logits, {}, True)
     assert (alone.candidate, beside.candidate) == (Candidate("gcn"), Candidate("gcn", spread=True))
     p = np.exp(logits - logits.max(1, keepdims=True))
     own = np.log(np.maximum(p / p.sum(1, keepdims=True), 1e-4))[:4]
@@ -181,5 +181,5 @@ def test_a_member_is_judged_without_the_labels_it_is_judged_by() -> None:
     known = np.where(np.arange(40) < 4, -1, camps.y.numpy())
     assert beside.opinions[1] == pytest.approx(Spreading(camps).spread(known, 2)[:4])
     other = dataclasses.replace(camps, y=torch.where(torch.arange(40) < 4, 1 - camps.y, camps.y))
-    again = Listener(other).judged(Job(Candidate("gcn"), split, 0), logits, {}, True)[1]
+    again = Listener(other).judged(Run(Candidate("gcn"), split, 0), logits, {}, True)[1]
     assert np.array_equal(again.opinions, beside.opinions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sharpen import Trial, load_dataset, train
+from sharpen import Graph, InputError, NodeClassifier, Trial, load_dataset, train
 from sharpen.models.registry import REGISTRY
 from sharpen.models.zoo.settings import settings_of
 from sharpen.training.trials import blueprint_of
@@ -129,6 +129,53 @@ def test_glognn():
     close(called(module), h)
 
 
+def test_elugcn():
+    beta, eye = 2.0, np.eye(3)
+    module, w = made(
+        "elugcn",
+        hidden=5,
+        mlp_hidden=4,
+        dropout=0.0,
+        pretrain=1,
+        steps=3,
+        beta=beta,
+        gamma=0.3,
+        tau=0.5,
+        contrast=0.7,
+        entropy=0.2,
+    )
+    logits = linear(relu(linear(ROWS, w, "mlp.maps.0")), w, "mlp.maps.1")
+    scores, more = called(module, training=True, epoch=0)
+    close(scores, logits)
+    assert more == 0
+    called(module, training=True, epoch=1)
+    beliefs, labels = softmax(logits), eye[Y] * TRAIN[:, None]
+    smooth, spread = A_HAT @ A_HAT @ beliefs, labels
+    for _ in range(3):
+        spread = np.where(TRAIN[:, None], labels, 0.9 * A_HAT @ spread + 0.1 * spread).clip(0, 1)
+    agree = smooth.argmax(1) == spread.argmax(1)
+    assert 0 < (agree & ~TRAIN).sum() < (~TRAIN).sum() or agree.sum() < 10
+    y = np.where(TRAIN[:, None], labels, eye[smooth.argmax(1)] * agree[:, None])
+    for number in range(3):
+        whole = beliefs @ y.T @ np.linalg.inv(beliefs @ beliefs.T + beta * np.eye(10))  # the closed form itself
+        after = 0.7 * whole @ y + 0.3 * y
+        after = after / np.linalg.norm(after, axis=1, keepdims=True)
+        after = np.where((TRAIN | agree)[:, None], y, after)
+        y = after if number == 2 else np.where(np.abs(after) < 0.2, 0, after).clip(0, 1)
+        scores, more = called(module, training=True, epoch=2 + number)
+    whole = beliefs @ y.T @ np.linalg.inv(beliefs @ beliefs.T + beta * np.eye(10))
+    first = ROWS @ w["first.weight"].T
+    near, far = (A_HAT @ linear(relu(m @ first + w["first.bias"]), w, "second") for m in (A_HAT, whole))
+    close(scores, 0.7 * near + 0.3 * far)
+    one, other = (np.where(p > 0, p, np.expm1(p)) for p in (linear(view, w, "projection") for view in (near, far)))
+    one, other = (p / np.linalg.norm(p, axis=1, keepdims=True) for p in (one, other))
+    apart = ((one - other) ** 2).sum(1)
+    positive, negative = (np.exp(apart[nodes].mean() / 0.5) if nodes.any() else 1.0 for nodes in (agree, ~agree))
+    p = softmax(scores)
+    close(more, -0.7 * np.log(positive / (positive + negative)) - 0.2 * (p * np.log(p)).sum(1).mean())
+    close(called(module), scores)
+
+
 @pytest.mark.parametrize(("jump", "loops"), [("none", False), ("cat", True), ("max", False)])
 def test_coed(jump, loops):
     edges = int(A.sum()) // 2
@@ -175,7 +222,11 @@ def test_published_settings_are_settings_of_the_model(model):
 
 @pytest.mark.parametrize("model", [name for name in FIELD if name not in SMALL])
 def test_it_learns(model):
-    arguments = {"cpgnn": {"pretrain": 20, "rounds": 2}, "gcnii": {"strength": 0.5}, "linkx": None}.get(model)
+    arguments = {
+        "cpgnn": {"pretrain": 20, "rounds": 2},
+        "gcnii": {"strength": 0.5},
+        "elugcn": {"pretrain": 15, "steps": 5, "row_normalize": False},
+    }.get(model)
     wanted = Trial(model=model, epochs=60, hidden=32, dropout=0.2, lr=0.01, weight_decay=5e-4, model_args=arguments)
     (record,) = train(load_dataset("digits"), [wanted], device="cpu", progress=False)
     assert record.status == "ok"
@@ -184,3 +235,16 @@ def test_it_learns(model):
     assert record.test > (
         0.4 if model == "linkx" else 0.7
     )  # LINKX passes no messages, and five labels per class are few
+
+
+def test_a_model_that_knows_one_graph_is_saved_for_it_and_says_so_on_another(tmp_path):
+    rng, y = np.random.default_rng(0), np.arange(60) % 2
+    edges = rng.integers(0, 60, (2, 300))
+    graph = Graph(x=rng.normal(size=(60, 4)) + y[:, None], edge_index=edges, y=np.where(np.arange(60) < 40, y, -1))
+    fitted = NodeClassifier(model="linkx", lam=0.25, epochs=3, device="cpu").fit(graph)
+    fitted.save(tmp_path / "model.safetensors")
+    loaded = NodeClassifier.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(graph), fitted.predict_proba(graph))
+    other = Graph(x=rng.normal(size=(30, 4)), edge_index=edges % 30, class_names=graph.class_names)
+    with pytest.raises(InputError, match="LINKX does not fit"):
+        loaded.predict(other)

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from torch import nn
 
 from sharpen import Graph, Trial, load_dataset, train
+from sharpen.graph.partition import metis
 from sharpen.models.inputs import Inputs
 from sharpen.models.registry import model_info
 from sharpen.models.run import Run
@@ -19,7 +20,7 @@ from sharpen.models.zoo.bunn import BuNN
 from sharpen.models.zoo.exphormer import Exphormer, expander
 from sharpen.models.zoo.goat import GOAT, Codebook
 from sharpen.models.zoo.graphgps import GraphGPS
-from sharpen.models.zoo.m3dphormer import M3Dphormer, cluster_of
+from sharpen.models.zoo.m3dphormer import M3Dphormer
 from sharpen.models.zoo.nagphormer import NAGphormer, eigenvectors
 from sharpen.models.zoo.nodeformer import NodeFormer
 from sharpen.models.zoo.ogformer import OGFormer
@@ -378,7 +379,7 @@ def test_ogformer(normalisation: str, training: bool) -> None:
 @pytest.mark.parametrize("training", [False, True])
 def test_m3dphormer(training: bool) -> None:
     model = random(M3Dphormer(FEATURES, CLASSES, 2, 8, 0.0, 2, clusters=3, attention_dropout=0.0, class_loss=0.5))
-    member = np.eye(3)[cluster_of(GRAPH, 3)]  # [N, 3]
+    member = np.eye(3)[metis(GRAPH.adjacency, 3)]  # [N, 3]
     labels = np.eye(CLASSES)[Y] * (np.arange(NODES) < 5)[:, None]
     h = linear(np.concatenate([X, (member / member.sum(0)).T @ X, (labels / labels.sum(0)).T @ X]), model.embed)
     total = h = h + relu(h)

@@ -114,8 +114,8 @@ def test_two_hundred_at_once_get_the_labels_of_predict(address: str, predicted: 
 
 
 BAD = {
-    "no JSON": (b"{", 422, "JSON"),
-    "not an object": (b"[1, 2]", 422, "see /docs"),
+    "no JSON": (b"{", 422, "the request is not one JSON object"),
+    "not an object": (b"[1, 2]", 422, "the request is not one JSON object"),
     "no nodes": (b"{}", 422, "nodes: Field required"),
     "an empty list": (b'{"nodes": []}', 422, "nodes"),
     "a stray key": (b'{"nodes": [{"member": "m1"}], "lable": 1}', 422, "lable"),

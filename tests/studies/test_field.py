@@ -12,6 +12,7 @@ from scipy import stats
 from sharpen import InputError
 from sharpen.analysis.leaderboard import Leaderboard, Standing, leaderboards, mean_ranks, rank_intervals
 from sharpen.analysis.outcome import outcome
+from sharpen.report.builder import Reader
 from sharpen.report.leaderboard import board_sentences, board_table
 from sharpen.report.tables import to_markdown
 from sharpen.store import Store
@@ -104,6 +105,9 @@ def test_from_tuning_to_the_leaderboard(tmp_path, monkeypatch):
         assert one.gain.difference.n == 3
     assert "NormProp" in to_markdown(board_table(board))
     assert "3 pairs of a method and a graph" in board_sentences([board])[0]
+    report = Reader(store, {}, max_epochs=6).report(study, "paired")
+    assert report.findings == tuple(board_sentences([board]))
+    assert [block.title for block in report.blocks][:3] == ["What it found", "The leaderboard", "Over graphs"]
     made = script.blocks(reported, found, [board])
     assert "Digits" in made["field-tables"]()
     assert "18 reported runs and 12 of tuning" in made["field-cost"]()

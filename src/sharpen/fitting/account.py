@@ -1,6 +1,6 @@
 r"""How good a fit is: its scores on labels that had no part in it, beside guessing, and how far its confidence can be believed.
 
-**Expected accuracy.** Held-out labels are predicted by the few members that never met them; what is delivered is the vote of all,
+**Expected accuracy.** Held-out labels are predicted by the few runs that never met them; what is delivered is the mean of all,
 and answers each class as often as it does, not as often as those few. So hits are counted class by class of the *answer*, and
 weighted by how often that answer is given to the unlabeled nodes:
 
@@ -8,11 +8,11 @@ weighted by how often that answer is given to the unlabeled nodes:
 
 with :math:`s_c` the share of unlabeled nodes that are answered c, :math:`h_c` of the :math:`n_c` held-out labels that were
 answered c right, and :math:`\bar h` the share that is right in all, which stands in for two labels where an answer is rare. It
-matters most where classes weigh alike in training: single members then answer a rare class more often than their vote does.
+matters most where classes weigh alike in training: single runs then answer a rare class more often than their mean does.
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
-Its interval is Wilson's with a standard error of INFLATED times that of independent draws: members and groups share labels, so hits
-hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
+Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
+hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sharpen.evaluation.paired import paired_difference, widened
 from sharpen.fitting.calibrated import HonestPredictions, coverage, quality, wilson
 from sharpen.fitting.evidence import Evidence
 
-INFLATED = 1.25
+_INFLATED = 1.25
 # The surest answers are looked at separately: so large a share of all, and so many labels at least to say something of them.
 SUREST, ENOUGH = 0.05, 20
 
@@ -36,7 +36,7 @@ def account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
 
     Args:
         honest: What was said of labels that had no part in it.
-        evidence: Of all members.
+        evidence: Of all runs.
     """
     y = evidence.y[honest.rows]
     return {"nodes": len(y), "before": quality(honest.before, y), "after": quality(honest.after, y)}
@@ -62,7 +62,7 @@ def expected(honest: HonestPredictions, evidence: Evidence, answers: np.ndarray)
     return {
         **told,
         "accuracy": accuracy,
-        "accuracy_interval": wilson(accuracy * len(y), len(y), INFLATED),
+        "accuracy_interval": wilson(accuracy * len(y), len(y), _INFLATED),
         "balanced_accuracy": balanced,
         "balanced_accuracy_interval": _balanced_interval(found[count > 0], count[count > 0], balanced),
         **_detail(honest, evidence),
@@ -88,7 +88,7 @@ def beside_guessing(
     most = int(count.argmax())
     share = count[count > 0] / len(y)
     weight = np.ones(len(y)) if metric == "accuracy" else len(y) / (len(share) * count[y])
-    gap = widened(paired_difference(100 * weight * hit, 100 * weight * (y == most), resamples=0), INFLATED)
+    gap = widened(paired_difference(100 * weight * hit, 100 * weight * (y == most), resamples=0), _INFLATED)
     interval = gap.t_interval
     return {
         "class": classes[most],
@@ -163,7 +163,7 @@ def _weighted_by_answer(hit: np.ndarray, predicted: np.ndarray, share: np.ndarra
 def _balanced_interval(found: np.ndarray, count: np.ndarray, balanced: float) -> list[float]:
     """The 95 % interval of the mean over classes of the share found; a label and a miss more in each, so that none is certain."""
     share = (found + 1) / (count + 2)
-    error = INFLATED * float(np.sqrt((share * (1 - share) / (count + 2)).sum())) / len(count)
+    error = _INFLATED * float(np.sqrt((share * (1 - share) / (count + 2)).sum())) / len(count)
     return [max(0.0, balanced - 1.96 * error), min(1.0, balanced + 1.96 * error)]
 
 

@@ -1,4 +1,4 @@
-"""What trains the members of a search and predicts with their weights: populations of any model."""
+"""What trains the runs of a search and predicts with what they have learnt: networks as populations, and estimators one by one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import torch
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.evaluation.collapse import collapse_note
 from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.estimators import ESTIMATORS, Estimator, meet_prior
 from sharpen.fitting.folds import balanced_weights
-from sharpen.fitting.members import Job, Listener, Member
+from sharpen.fitting.runs import Listener, Run
 from sharpen.graph import Graph
 from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
 from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
+from sharpen.prior import proportions
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
 from sharpen.training.records import way_note
@@ -26,12 +28,17 @@ from sharpen.training.threads import suitable_threads
 from sharpen.training.trials import blueprint_of
 from sharpen.trial import ARCHITECTURE, Trial
 
+# GRAND is narrow, and needs more weight decay on features whose rows have length 1.
+_OF_MODELS: dict[str, dict[str, Any]] = {"grand": {"hidden": 32, "weight_decay": 0.005}}
+_USUAL_DECAY = 0.0005
 USUAL = {"layers": 2, "hidden": 64, "dropout": 0.5, "norm": "none", "residual": False, "input_linear": False}
 """The architecture of a fit, unless somebody says otherwise."""
 # What spreading labels over a graph takes is about what this model does.
 _YARDSTICK = "gcn"
 # Class scores of all nodes, of runs in batches that are judged together.
 _SCORES_BYTES = 2**30
+# What an estimator adds to its scores to meet given class proportions, among what it has learnt.
+_PRIOR = "prior"
 UNSPREAD = "known labels are not spread over a graph that a GCN takes in batches: that would be work on the whole of it at once"
 
 
@@ -74,13 +81,18 @@ class Backbone:
         self.batching, self._tell, self._trainer = batching, tell, trainer
         self._names, self.model_args, self.prior = dict(names or {}), model_args, prior
         self._uses: dict[Candidate, list[float]] = {}
+        self._estimators: dict[str, Estimator] = {name: make() for name, make in ESTIMATORS.items()}
         self.cuts, self.notes = dict(cuts or {}), list[str]()
         self._spreads: bool | None = None
+        self._listener: Listener | None = None
 
     def _trial(self, model: str, **fields: Any) -> Trial:
         """A run of a model: with those of the settings that it takes."""
         name = self._names.get(model, model)
         info, settings = model_info(name), dict(self.settings)
+        for field, value in _OF_MODELS.get(name, {}).items():  # unless somebody asked for another
+            if settings[field] == {**USUAL, "weight_decay": _USUAL_DECAY}[field]:
+                settings[field] = value
         own = None if name in REGISTRY else Blueprint(name, 1, 1, {})
         for field in ARCHITECTURE:
             value = settings.pop(field)
@@ -95,6 +107,13 @@ class Backbone:
 
     def check(self, model: str, num_features: int, num_classes: int, weights: Sequence[dict[str, np.ndarray]]) -> None:
         """Refuses weights that are not those of the model, as a ValueError that says which; no code of somebody's own is run."""
+        if model in self._estimators:
+            for own in weights:
+                own = dict(own)
+                if own.pop(_PRIOR, np.zeros(num_classes)).shape != (num_classes,):
+                    raise ValueError(f"{_PRIOR} has not one number for each class")
+                self._estimators[model].check(own, num_features, num_classes)
+            return
         if model not in REGISTRY:
             if model not in self._names:
                 raise ValueError(f"model is {model!r}")
@@ -148,33 +167,51 @@ class Backbone:
         self.notes.append(text)
         self._tell(text)
 
-    def train(self, graph: Graph, jobs: Sequence[Job]) -> list[Member]:
-        """Two members for each job, in the same order: alone, and with spread labels beside it; only the first of them where
+    def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
+        """Every run twice, trained, in the same order: alone, and with spread labels beside it; only the first of them where
         the graph is so large that even a GCN, which needs about as much as spreading, is trained in batches."""
-        models = dict.fromkeys(job.candidate.model for job in jobs)
+        models = dict.fromkeys(run.candidate.model for run in runs if run.candidate.is_network)
         spread = self._decide(graph, models)
         # Class scores of a large graph are judged as they come, a few runs at a time, and not kept.
         in_batches = any(self.cuts[model] for model in models)
-        size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if in_batches else len(jobs)
-        listener, members = Listener(graph), list[Member]()
-        for first in range(0, len(jobs), size):
-            members += self._train(listener, jobs[first : first + size], spread)
-        return members
+        size = max(1, _SCORES_BYTES // (4 * graph.num_nodes * graph.num_classes)) if in_batches else len(runs)
+        if self._listener is None or self._listener.graph is not graph:
+            self._listener = Listener(graph)  # what it knows of a graph serves all that are trained on it
+        listener, trained = self._listener, dict[int, list[Run]]()
+        networks = [place for place, run in enumerate(runs) if run.candidate.is_network]
+        for first in range(0, len(networks), size):
+            part = networks[first : first + size]
+            done = self._train(listener, [runs[place] for place in part], spread)
+            trained.update(zip(part, done, strict=True))
+        for place in set(range(len(runs))) - set(networks):
+            trained[place] = self._train_estimator(listener, runs[place], spread)
+        return [run for place in range(len(runs)) for run in trained[place]]
 
-    def _train(self, listener: Listener, jobs: Sequence[Job], spread: bool) -> list[Member]:
+    def _train_estimator(self, listener: Listener, run: Run, spread: bool) -> list[Run]:
+        graph, model = listener.graph, self._estimators[run.candidate.model]
+        known = run.known(graph.y.numpy())
+        state = model.fit(graph, known, graph.num_classes, seed=run.seed, balanced=self.balanced)
+        scores = model.scores(graph, state, known, graph.num_classes)
+        if self.prior is not None:
+            shares = np.array(proportions(self.prior, graph.num_classes, known, known))
+            state[_PRIOR] = meet_prior(scores, known < 0, shares)
+            scores = scores + state[_PRIOR]
+        return listener.judged(run, scores, state, bool(np.isfinite(scores).all()), spread=spread)
+
+    def _train(self, listener: Listener, runs: Sequence[Run], spread: bool) -> list[list[Run]]:
         graph = listener.graph
-        splits = {job.split.name: job.split for job in jobs}
+        splits = {run.split.name: run.split for run in runs}
         trials = [
             self._trial(
-                job.candidate.model,
-                lam=job.candidate.lam,
-                balance=job.candidate.balance,
-                prior=self.prior if job.candidate.balance else None,
-                split=job.split.name,
-                seed=job.seed,
-                batching=self.cuts[job.candidate.model],
+                run.candidate.model,
+                lam=run.candidate.lam,
+                balance=run.candidate.balance,
+                prior=self.prior if run.candidate.balance else None,
+                split=run.split.name,
+                seed=run.seed,
+                batching=self.cuts[run.candidate.model],
             )
-            for job in jobs
+            for run in runs
         ]
         with suitable_threads(graph.num_nodes, self.settings["hidden"]):
             records = self._trainer.train(
@@ -190,13 +227,13 @@ class Backbone:
         for slow in dict.fromkeys(way_note(record) for record in records):
             if slow and slow not in self.notes:
                 self._note(slow)
-        members: list[Member] = []
-        for job, record in zip(jobs, records, strict=True):
+        trained: list[list[Run]] = []
+        for run, record in zip(runs, records, strict=True):
             assert record.logits is not None
             ok = record.status == "ok"
-            self._uses.setdefault(job.candidate, []).append(record.metrics.get("class_use", math.nan))
-            members += listener.judged(job, record.logits, record.weights, ok, record.traces, spread=spread)
-        return members
+            self._uses.setdefault(run.candidate, []).append(record.metrics.get("class_use", math.nan))
+            trained.append(listener.judged(run, record.logits, record.weights, ok, record.traces, spread=spread))
+        return trained
 
     def collapses(self, chosen: Iterable[Candidate]) -> list[str]:
         """What to say of those of the chosen that empty classes."""
@@ -207,9 +244,28 @@ class Backbone:
         return [note.removesuffix(".") for note in notes if note]
 
     def logits(
-        self, graph: Graph, model: str, num_classes: int, weights: Sequence[dict[str, np.ndarray]]
+        self,
+        graph: Graph,
+        model: str,
+        num_classes: int,
+        weights: Sequence[dict[str, np.ndarray]],
+        known: np.ndarray | None = None,
     ) -> Iterator[np.ndarray]:
-        """Class scores [N, C] of every set of weights of one model, in the same order."""
+        """Class scores [N, C] of every set of weights of one model, in the same order.
+
+        Args:
+            graph: To predict.
+            model: Whose weights they are.
+            num_classes: How many there are.
+            weights: What runs of it have learnt.
+            known: The class of each node, −1 where unknown, for models that read labels of neighbours; None: none is known.
+        """
+        if model in self._estimators:
+            known = np.full(graph.num_nodes, -1) if known is None else known
+            for state in weights:
+                scores = self._estimators[model].scores(graph, state, known, num_classes)
+                yield scores + state.get(_PRIOR, 0.0)
+            return
         blueprint = self._blueprint(model, graph.num_features, num_classes)
         # As in the fit; but predictions are made here, whoever trained, and what fitted there may not fit here. The evaluation
         # layer by layer is exact: its scores are those of the whole graph at once, up to rounding.

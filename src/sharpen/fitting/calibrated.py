@@ -1,18 +1,18 @@
-"""From members to probabilities that can be believed, and an honest account of how far.
+"""From runs to probabilities that can be believed, and an honest account of how far.
 
 The opinions of each candidate have weights of their own, which for a single one are a temperature, so that none outvotes the
-others by being louder; the mean of their probabilities gets one temperature more. All are fitted on nodes that the members in
-question never met.
+others by being louder; the mean of their probabilities, each candidate by its share of the ensemble, gets one temperature more. All
+are fitted on nodes that the runs in question never met.
 
 For the account, the labeled nodes are dealt into five groups; for each group, candidates are chosen and weights and temperatures
-fitted on the other four. So a label is judged by members that have not learnt from it, and its own hit or miss counts neither in
+fitted on the other four. So a label is judged by runs that have not learnt from it, and its own hit or miss counts neither in
 the choice of candidates nor in what is fitted, but for the last of these. Four things keep the account from being exact:
 
 - Which candidates were trained for more than one round was decided by all labels. It flatters, a little.
-- The predictions for the other four groups, by which candidates are chosen, come from members that have learnt from labels of
+- The predictions for the other four groups, by which candidates are chosen, come from runs that have learnt from labels of
   the group. That ties the choice to them, weakly, in no certain direction.
-- What is judged has learnt from four fifths of the labels and votes with one member of each round; what is delivered has seen all
-  labels and votes with all. It is too modest, the more so the fewer labels there are.
+- What is judged has learnt from four fifths of the labels and is the mean of one run of each round; what is delivered has seen all
+  labels and is the mean of all runs. It is too modest, the more so the fewer labels there are.
 - Where labels are spread, the hits of the other four groups, by which candidates are chosen, were counted with two weights (the
   model's and the spread labels') that are fitted across all groups: of the group itself each label has a small part in two numbers.
   They are fitted once for all choices, since to fit them anew for each group would take five times as long. What the group is
@@ -23,7 +23,7 @@ And like any number from labels, it holds for nodes like the labeled ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -49,27 +49,29 @@ def sharpen_by(probabilities: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def mean_probabilities(
-    evidence: Evidence, chosen: Sequence[Candidate], keep: np.ndarray | None = None, *, calibrated: bool = True
+    evidence: Evidence, shares: Mapping[Candidate, float], keep: np.ndarray | None = None, *, calibrated: bool = True
 ) -> np.ndarray:
     """What the candidates together say of each labeled node they never met, [n, C]; NaN rows for all others.
 
     Args:
-        evidence: Of all members.
-        chosen: Who votes.
-        keep: The labeled nodes to fit the weights of the candidates' opinions on; None: all.
-        calibrated: Whether opinions are weighed; otherwise each counts 1.
+        evidence: Of all runs.
+        shares: How much each candidate contributes; where one has nothing to say, the others do.
+        keep, calibrated: As for :meth:`sharpen.fitting.evidence.Evidence.probabilities`.
     """
-    total, voters = np.zeros((len(evidence.y), evidence.num_classes)), np.zeros(len(evidence.y))
-    for candidate in chosen:
-        rows, scores = evidence.test_scores(candidate, evidence.weights(candidate, keep) if calibrated else None)
-        np.add.at(total, rows, softmax(scores, axis=1))
-        np.add.at(voters, rows, 1)
+    total, heard = np.zeros((len(evidence.y), evidence.num_classes)), np.zeros((len(evidence.y), 1))
+    for candidate, share in shares.items():
+        said = evidence.probabilities(candidate, keep, calibrated=calibrated)
+        some = ~np.isnan(said[:, 0])
+        total[some] += share * said[some]
+        heard[some] += share
     with np.errstate(invalid="ignore"):
-        return total / voters[:, None]
+        return total / heard
 
 
-def fit_mean_temperature(evidence: Evidence, chosen: Sequence[Candidate], keep: np.ndarray | None = None) -> float:
-    """The temperature of the mean of all votes, of least log-loss on the labeled nodes to keep."""
+def fit_mean_temperature(
+    evidence: Evidence, chosen: Mapping[Candidate, float], keep: np.ndarray | None = None
+) -> float:
+    """The temperature of the ensemble's mean, of least log-loss on the labeled nodes to keep."""
     p = mean_probabilities(evidence, chosen, keep)
     counted = ~np.isnan(p[:, 0]) if keep is None else keep & ~np.isnan(p[:, 0])
     if not counted.any():
@@ -102,7 +104,7 @@ def cross_fit(
     """Choose and calibrate on all groups but one, predict that one; for each group in turn.
 
     Args:
-        evidence: Of all members.
+        evidence: Of all runs.
         groups: Rows of labeled nodes, each at most once.
         ensemble, among: As for :func:`sharpen.fitting.selection.choose`.
     """

@@ -1,4 +1,5 @@
-"""What the search may choose from: models, λ, the balance term, and whether known labels are spread beside the model."""
+"""What the search may choose from: models, λ, the balance term, and whether known labels are spread beside the model; and in which
+order to try it."""
 
 from __future__ import annotations
 
@@ -6,14 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from sharpen.errors import InputError
+from sharpen.graph import Graph
 from sharpen.models.custom import register
-from sharpen.models.registry import MODELS_SHORT, PAPER_MODELS, REGISTRY, check_model, model_info
+from sharpen.models.registry import ESTIMATORS, MODELS_SHORT, PAPER_MODELS, REGISTRY, check_model, model_info
 
 # In the order in which a short search tries them. The useful λ of the paper lie around 0.25.
-AUTO_LAMS = (0.25, 0.5, 0.1, 1.0)
-# How many λ of a GCN come before the first of a model: dearer ones wait, and sharpening without the graph tells least about it.
-_MLP_WAITS = 6
+_SEARCHED_LAMS = (0.25, 0.5, 0.1, 1.0)
+# With the same weight for the balance: what models that are not the paper's are tried with.
+_FEW_LAMS = (0.5, 1.0)
+# Self-training is tried where classes have no more labels than this in the median.
+_SELF_TRAINING_LABELS = 3
+# Graphs with more columns, such as bags of words, have no candidates that are made for tables.
+_MOST_COLUMNS = 512
+# So many edges between labeled nodes tell whether neighbours are alike.
+_ENOUGH_EDGES = 20
+_AUTO = (*PAPER_MODELS, "appnp", "gprgnn", "grand", *ESTIMATORS)
+_WITHOUT_EDGES = ("mlp", "logistic", "self-training", "linear", "trees")
+# Where labels are few and neighbours alike; and where neighbours differ, or nothing is known.
+_FAMILIES = ("logistic", "self-training", "grand", "gcn", "mlp", "linear", "trees", "appnp", "sage", "gprgnn", "gat")
+_LARGE = ("logistic", "linear", "trees", "mlp", "gcn", "sage", "gprgnn", "appnp", "gat", "grand", "self-training")
+# From so many edges on, what is cheap comes first.
+_MANY_EDGES = 500_000
+_UNLIKE = ("logistic", "trees", "linear", "sage", "mlp", "gcn", "gprgnn", "gat", "grand", "appnp", "self-training")
 
 
 @dataclass(frozen=True, order=True)
@@ -37,9 +55,19 @@ class Candidate:
     spread: bool = False
 
     @property
+    def is_network(self) -> bool:
+        """Whether it is trained by gradient descent, and so has an objective."""
+        return self.model not in ESTIMATORS
+
+    @property
     def uses_graph(self) -> bool:
         """Whether edges matter to it."""
         return model_info(self.model).uses_graph or self.spread
+
+    @property
+    def uses_labels(self) -> bool:
+        """Whether known labels of the graph it predicts matter to it: spread, or as those of neighbours."""
+        return self.spread or self.model in ("linear", "trees")
 
     @property
     def sharpens(self) -> bool:
@@ -50,7 +78,7 @@ class Candidate:
     def name(self) -> str:
         """What to call it in a sentence."""
         model = model_info(self.model).noun
-        name = f"{model} with λ = {self.lam:g}" if self.sharpens else f"plain {model}"
+        name = f"{model} with λ = {self.lam:g}" if self.sharpens else f"{'plain ' * self.is_network}{model}"
         name += f" and balance {self.balance:g}" if self.balance else ""
         return f"{name} and spread labels" if self.spread else name
 
@@ -68,7 +96,7 @@ class Candidate:
 def list_candidates(
     model: Any = "auto", lam: Any = "auto", balance: Any = "auto", prior: Any = None
 ) -> list[Candidate]:
-    """All candidates to train, those first that a short search should not miss; each is judged with spread labels too.
+    """All candidates to train, model by model; each is judged with spread labels too. :func:`order` puts what pays first.
 
     Plain training is always among them, as the baseline; so is the plain MLP where models are chosen automatically, to
     see whether the graph helps.
@@ -81,46 +109,101 @@ def list_candidates(
 
     >>> [c.name for c in list_candidates("gcn", lam=0.25, balance=0.0)]
     ['plain GCN', 'GCN with λ = 0.25']
-    >>> len(list_candidates())
-    36
+    >>> [c.name for c in list_candidates(["logistic", "grand"])]
+    ['logistic regression on S²GC features', 'plain GRAND', 'GRAND with λ = 0.5 and balance 0.5', 'GRAND with λ = 1 and ...']
     """
-    models = models_of(model)
-    lams = AUTO_LAMS if _is_auto(lam, "lam") else _numbers(lam, "lam")
-    pairs: list[tuple[float, float]] = [(0.0, 0.0)]
-    if _is_auto(balance, "balance"):
-        pairs += [(value, weight) for value in lams for weight in (0.0, value) if value > 0 or weight == 0]
-    else:
-        pairs += [(value, weight) for weight in _numbers(balance, "balance") for value in lams]
-    pairs = list(dict.fromkeys(pairs))
-    models = sorted(models, key=_waits)
-    later = [(place + _waits(name), Candidate(name, *pair)) for name in models for place, pair in enumerate(pairs)]
-    first = [Candidate(name) for name in models if _waits(name) in (0, _MLP_WAITS)]
-    found = list(dict.fromkeys([*first, *(candidate for _, candidate in sorted(later, key=lambda entry: entry[0]))]))
+    found = []
+    for name in models_of(model):
+        automatic = _is_auto(lam, "lam"), _is_auto(balance, "balance")
+        if name in ESTIMATORS:
+            found.append(Candidate(name))
+            continue
+        few = name in REGISTRY and name not in PAPER_MODELS
+        lams = (_FEW_LAMS if few else _SEARCHED_LAMS) if automatic[0] else _numbers(lam, "lam")
+        pairs: list[tuple[float, float]] = [(0.0, 0.0)]
+        if automatic[1]:
+            pairs += [(v, w) for v in lams for w in ((v,) if few else (0.0, v)) if v > 0 or w == 0]
+        else:
+            pairs += [(value, weight) for weight in _numbers(balance, "balance") for value in lams]
+        found += [Candidate(name, *pair) for pair in dict.fromkeys(pairs)]
     if prior is None:
         return found
     used = [candidate for candidate in found if candidate.balance or not candidate.sharpens]
-    if not any(candidate.balance for candidate in used):
+    networks = [candidate for candidate in used if candidate.is_network]
+    if networks and not any(candidate.balance for candidate in networks):
         raise InputError(
             f"is {prior!r}, but balance is 0, so that it would do nothing; raise the balance", field="class_prior"
         )
     return used
 
 
-def _waits(model: str) -> int:
-    info = model_info(model)
-    if model not in REGISTRY:  # somebody's own comes first
-        return 0
-    return round(5 * (info.cost - 1)) if info.uses_graph else _MLP_WAITS
+def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = True) -> list[Candidate]:
+    """The candidates that suit a graph, those first that pay on graphs of its kind.
+
+    First the best of every family, cheap ones before dear ones; then the rest of their grids, in turn. Where labeled neighbours
+    are mostly of different classes, families that can tell neighbours apart come first.
+
+    Args:
+        candidates: From :func:`list_candidates`.
+        graph: What they are to be fitted on, with the labels that are known.
+        automatic: Whether models are chosen automatically; otherwise all that were asked for are tried.
+
+    >>> graph = Graph(x=np.eye(4), edge_index=[[0, 1], [1, 2]], y=[0, 0, 1, -1])
+    >>> [c.name for c in order(list_candidates(), graph)][:4]
+    ['logistic regression on S²GC features', 'self-training on S²GC features', 'GRAND with λ = 0.5 and balance 0.5', 'plain GCN']
+    """
+    y = graph.y.numpy()
+    count = np.bincount(y[y >= 0])
+    few = float(np.median(count[count > 0])) <= _SELF_TRAINING_LABELS
+
+    def suits(name: str) -> bool:
+        if not automatic:
+            return True
+        if name == "self-training":
+            return few
+        if name in ("linear", "trees") and graph.num_features > _MOST_COLUMNS:
+            return False
+        return bool(graph.num_edges) or name in _WITHOUT_EDGES
+
+    families = _LARGE if graph.num_edges >= _MANY_EDGES else _FAMILIES if _alike(graph) else _UNLIKE
+    rank = {name: place for place, name in enumerate(families)}
+    by_model: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        if suits(candidate.model):
+            by_model.setdefault(candidate.model, []).append(candidate)
+    models = sorted(by_model, key=lambda name: rank.get(name, -1))  # somebody's own comes first
+    first = [own for name in models for own in _first_of(name, by_model[name])]
+    rest = [(turn, c) for name in models for turn, c in enumerate(by_model[name]) if c not in first]
+    return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
+
+
+def _first_of(name: str, own: list[Candidate]) -> list[Candidate]:
+    """What a model is tried with first: plain, a GCN sharpened too, GRAND sharpened alone, which is its strength."""
+    sharpened = [candidate for candidate in own if candidate.sharpens][:1]
+    if name == "grand" and sharpened:
+        return sharpened
+    return own[:1] + (sharpened if name == "gcn" else [])
+
+
+def _alike(graph: Graph) -> bool:
+    """Whether labeled neighbours are more often of one class than by chance; yes where too few are neighbours to tell."""
+    y = graph.y.numpy()
+    ends = y[graph.edge_index.numpy()]
+    ends = ends[:, (ends >= 0).all(axis=0)]
+    if ends.shape[1] < _ENOUGH_EDGES:
+        return True
+    share = np.bincount(ends.ravel()) / ends.size
+    return bool((ends[0] == ends[1]).mean() > (share**2).sum())
 
 
 def models_of(model: Any) -> list[str]:
     """The names of the models that are meant; a module, a class or a function of one's own is known by a name from now on.
 
     >>> models_of("gcn"), models_of("auto")
-    (['gcn'], ['mlp', 'gcn', 'sage', 'gat'])
+    (['gcn'], ['mlp', 'gcn', 'sage', 'gat', 'appnp', 'gprgnn', 'grand', 'logistic', 'self-training', 'linear', 'trees'])
     """
     if isinstance(model, str):
-        given: list[Any] = list(PAPER_MODELS) if model == "auto" else [model]
+        given: list[Any] = [*_AUTO] if model == "auto" else [model]
     else:
         given = list(model) if isinstance(model, Sequence) else [model]
     if not given:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import softmax
 
 from sharpen.errors import InputError
 from sharpen.evaluation.calibration import fit_pool
 from sharpen.evaluation.paired import PairedDifference, paired_difference
 from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.members import Member
+from sharpen.fitting.runs import Run
 
 METRICS = ("accuracy", "balanced-accuracy")
 # Into so many groups labels are put where each is to be judged by what the others say.
@@ -32,64 +32,65 @@ def check_metric(metric: str) -> None:
 
 
 class Evidence:
-    """Held-out predictions of all members, by candidate and labeled node.
+    """Held-out predictions of all runs, by candidate and labeled node.
 
     Args:
-        members: All members that were trained.
+        runs: All that were trained.
         y: Classes of all nodes, −1 for unknown.
         metric: ``accuracy``, or ``balanced-accuracy``, in which every class counts the same.
     """
 
-    def __init__(self, members: Sequence[Member], y: np.ndarray, metric: str = "accuracy") -> None:
+    def __init__(self, runs: Sequence[Run], y: np.ndarray, metric: str = "accuracy") -> None:
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]
-        self.num_classes = members[0].opinions.shape[2]
+        self.num_classes = runs[0].opinions.shape[2]
         self.weight = np.ones(len(self.y)) if metric == "accuracy" else 1 / np.bincount(self.y)[self.y]
-        self.members: dict[Candidate, list[Member]] = {}
-        for member in members:
-            self.members.setdefault(member.candidate, []).append(member)
-        self._hits = {candidate: self._mean_hits(own) for candidate, own in self.members.items()}
+        self.runs: dict[Candidate, list[Run]] = {}
+        for run in runs:
+            self.runs.setdefault(run.candidate, []).append(run)
+        self._weights: dict[tuple[Candidate, bytes], np.ndarray] = {}
+        self._hits = {candidate: self._mean_hits(own) for candidate, own in self.runs.items()}
         self._first_hits = dict(self._hits)
-        for candidate, own in self.members.items():
-            if any(member.round_number for member in own):
+        for candidate, own in self.runs.items():
+            if any(run.round_number for run in own):
                 self._first_hits[candidate] = self._mean_hits([m for m in own if m.round_number == 0])
 
     @property
     def sound(self) -> list[Candidate]:
-        """The candidates of which no member diverged."""
-        return [c for c, members in self.members.items() if all(member.ok for member in members)]
+        """The candidates of which no run diverged."""
+        return [c for c, runs in self.runs.items() if all(run.ok for run in runs)]
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
         """The rows, among labeled nodes, of nodes of the graph."""
         return np.searchsorted(self.nodes, nodes)
 
-    def _mean_hits(self, members: Sequence[Member]) -> np.ndarray:
+    def _mean_hits(self, runs: Sequence[Run]) -> np.ndarray:
         """How often each labeled node was got right while held out; NaN for nodes that never were."""
-        sound = [member for member in members if member.ok]
+        sound = [run for run in runs if run.ok]
         hits = np.bincount(self._said(sound)[0], self._judge(sound), len(self.y)) if sound else np.zeros(len(self.y))
         count = np.zeros(len(self.y))
-        for member in members:  # those that diverged have no hit
-            count[self.rows(member.test)] += 1
+        for run in runs:  # those that diverged have no hit
+            count[self.rows(run.test)] += 1
         with np.errstate(invalid="ignore"):
             return hits / count
 
-    def _judge(self, members: Sequence[Member]) -> np.ndarray:
-        """Whether each prediction for a node that its member never met is right.
+    def _judge(self, runs: Sequence[Run]) -> np.ndarray:
+        """Whether each prediction for a node that its run never met is right.
 
         Where several opinions are weighed, those of one group of labels are weighed by what the other groups say: a label has no
         part in the weights by which it is judged.
         """
-        rows, opinions = self._said(members)
+        rows, opinions = self._said(runs)
         scores = opinions[0].copy()
         for g in range(_GROUPS if len(opinions) > 1 else 0):
             own = rows % _GROUPS == g
             scores[own] = np.tensordot(self._pool(rows[~own], opinions[:, ~own]), opinions[:, own], 1)
         return np.asarray(scores.argmax(1) == self.y[rows])
 
-    def _said(self, members: Sequence[Member]) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and opinions [K, n, C] of every prediction for a node that its member never met."""
-        rows = np.concatenate([self.rows(member.test) for member in members])
-        return rows, np.concatenate([member.opinions for member in members], axis=1)
+    def _said(self, runs: Sequence[Run]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and opinions [K, n, C] of every prediction for a node that its run never met."""
+        rows = np.concatenate([self.rows(run.test) for run in runs])
+        return rows, np.concatenate([run.opinions for run in runs], axis=1)
 
     def _pool(self, rows: np.ndarray, opinions: np.ndarray) -> np.ndarray:
         if not len(rows):
@@ -126,23 +127,34 @@ class Evidence:
     def weights(self, candidate: Candidate, keep: np.ndarray | None = None) -> np.ndarray:
         """How much its opinions count: of least log-loss on held-out labels, all of them or those to keep.
 
-        The same for all its members, which were trained alike: the slice of one would be too few nodes to say. They make scores
+        The same for all its runs, which were trained alike: the slice of one would be too few nodes to say. They make scores
         of the right confidence too; a candidate with one opinion is brought to its temperature.
         """
-        rows, opinions = self._said([member for member in self.members[candidate] if member.ok])
-        counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
-        return self._pool(rows[counted], opinions[:, counted])
+        key = (candidate, b"" if keep is None else keep.tobytes())
+        if key not in self._weights:  # the same is asked for by every choice that this candidate may be part of
+            rows, opinions = self._said([run for run in self.runs[candidate] if run.ok])
+            counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
+            self._weights[key] = self._pool(rows[counted], opinions[:, counted])
+        return self._weights[key]
 
-    def test_scores(self, candidate: Candidate, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and class scores [n, C] of every prediction for a node that its member never met; None: all opinions count 1."""
-        rows, opinions = self._said([member for member in self.members[candidate] if member.ok])
+    def probabilities(
+        self, candidate: Candidate, keep: np.ndarray | None = None, *, calibrated: bool = True
+    ) -> np.ndarray:
+        """What its runs say together of each labeled node they never met, [n, C]; NaN rows for all others.
+
+        Args:
+            candidate: Of which at least one run is sound.
+            keep: The labeled nodes to fit the weights of its opinions on; None: all.
+            calibrated: Whether opinions are weighed; otherwise each counts 1.
+        """
+        rows, scores = self._test_scores(candidate, self.weights(candidate, keep) if calibrated else None)
+        total, count = np.zeros((len(self.y), self.num_classes)), np.zeros((len(self.y), 1))
+        np.add.at(total, rows, softmax(scores, axis=1))
+        np.add.at(count, rows, 1)
+        with np.errstate(invalid="ignore"):
+            return total / count
+
+    def _test_scores(self, candidate: Candidate, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and class scores [n, C] of every prediction for a node that its run never met; None: all opinions count 1."""
+        rows, opinions = self._said([run for run in self.runs[candidate] if run.ok])
         return rows, np.tensordot(np.ones(len(opinions)) if weights is None else weights, opinions, 1)
-
-    def log_loss(self, candidate: Candidate, keep: np.ndarray | None = None) -> float:
-        """The mean surprise at held-out labels: it tells candidates of equal score apart."""
-        rows, scores = self.test_scores(candidate, self.weights(candidate, keep))
-        counted = np.ones(len(rows), dtype=bool) if keep is None else keep[rows]
-        if not counted.any():
-            return 0.0
-        log_p = log_softmax(scores[counted], axis=1)
-        return float(-log_p[np.arange(len(log_p)), self.y[rows[counted]]].mean())

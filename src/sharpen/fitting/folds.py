@@ -1,6 +1,6 @@
 """Which labeled nodes to learn from, and which to keep for an honest number.
 
-Labeled nodes are dealt into five slices, class by class. Each of the five members of a round learns from four slices and never
+Labeled nodes are dealt into five slices, class by class. Each of the five runs of a round learns from four slices and never
 meets the fifth, which judges it. No slice is spent on choosing an epoch: on the few nodes of one it would choose by luck, so
 training runs for a fixed number of epochs. Another round deals anew.
 """
@@ -23,7 +23,7 @@ _ENOUGH = 300
 
 
 def check_labels(y: np.ndarray, class_names: Sequence[str]) -> list[str]:
-    """Refuses labels that cannot be validated, and notes classes that cannot.
+    """Refuses labels that nothing can be learnt from, and notes what cannot be checked.
 
     >>> check_labels(np.array([0, 0, 0, 1, 1, 1, 2, -1]), ["a", "b", "c"])
     ["class 'c' has 1 labeled node: it is learnt from, but too few to check, so that no score here says anything about it; 3 ..."]
@@ -41,17 +41,26 @@ def check_labels(y: np.ndarray, class_names: Sequence[str]) -> list[str]:
         raise InputError(
             f"all {total} labels are {class_names[int(count.argmax())]!r}; give labels of at least two classes"
         )
-    if (count >= FEWEST).sum() < 2:
+    if not can_check(y):
         few = ", ".join(f"{name!r} has {c}" for name, c in zip(class_names, count.tolist(), strict=True) if c)
-        raise InputError(
-            f"too few labels to learn from some and check on others ({few}); "
+        return [
+            f"too few labels to learn from some and check on others ({few[:200]}), so that nothing here is checked by labels; "
             f"give at least {FEWEST} labeled nodes in each of two classes"
-        )
+        ]
     return [
         f"class {name!r} has {c} labeled node{'s' * (c > 1)}: it is learnt from, but too few to check, so that no score here says "
         f"anything about it; {FEWEST} would do"
         for name, c in unchecked_classes(count.tolist(), class_names).items()
     ]
+
+
+def can_check(y: np.ndarray) -> bool:
+    """Whether two classes have labels enough to hold some out.
+
+    >>> can_check(np.array([0, 0, 0, 1, 1, -1])), can_check(np.array([0, 0, 0, 1, 1, 1]))
+    (False, True)
+    """
+    return bool((np.bincount(y[y >= 0]) >= FEWEST).sum() >= 2)
 
 
 def unchecked_classes(count: Sequence[int], class_names: Sequence[str]) -> dict[str, int]:

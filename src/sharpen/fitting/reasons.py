@@ -18,7 +18,7 @@ from sharpen.graph import Graph
 from sharpen.models.s2gc import S2GC
 
 # So many nodes are explained unless somebody asks for more.
-MOST_EXPLAINED = 10_000
+_MOST_EXPLAINED = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def find_reasons(
     ids: Sequence[Any] | np.ndarray,
     names: Sequence[str] | None = None,
     nodes: Sequence[int] | np.ndarray | None = None,
-    most: int = MOST_EXPLAINED,
+    most: int = _MOST_EXPLAINED,
 ) -> Reasons:
     """Explains predictions.
 
@@ -112,13 +112,13 @@ def find_reasons(
 
 
 def exact_scores(fitted: Fitted, model_args: Any = None) -> LinearScores | None:
-    """What a fit delivers as a model that is linear in propagated features: the mean of its voters' scores; None if it is none."""
-    groups = fitted.jury.voters
-    if any(group.candidate.model != "s2gc" or group.candidate.spread for group in groups):
+    """What a fit delivers as a model that is linear in propagated features: the mean of its runs' scores; None if it is none."""
+    parts = fitted.ensemble.parts
+    if any(part.candidate.model != "s2gc" or part.candidate.spread for part in parts):
         return None
-    votes = [(group.counts[0], own) for group in groups for own in group.weights]
-    weight = np.mean([count * own["head.weight"].astype(np.float64) for count, own in votes], axis=0).T
-    bias = np.mean([count * own["head.bias"].astype(np.float64) for count, own in votes], axis=0)
+    runs = [(part.share / len(part.weights) * part.counts[0], own) for part in parts for own in part.weights]
+    weight = np.sum([count * own["head.weight"].astype(np.float64) for count, own in runs], axis=0).T
+    bias = np.sum([count * own["head.bias"].astype(np.float64) for count, own in runs], axis=0)
     model = S2GC(1, 1, **(model_args or {}))
     nothing = np.zeros((len(bias), len(bias)))
     return LinearScores(model.alpha * weight, (1 - model.alpha) * weight, nothing, bias, model.hops)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, TypedDict, cast
 
 import numpy as np
 
 from sharpen.fitting.calibrated import Point
-from sharpen.fitting.fitted import identify
+from sharpen.fitting.identity import identify
 from sharpen.graph import Graph
 
 
@@ -66,7 +67,7 @@ class Size(TypedDict):
 
 
 class Report(TypedDict):
-    """The account of a fit."""
+    """The account of a fit as ``report_`` and ``summary.json`` hold it: a :class:`FitReport`, and its first sentence."""
 
     expectation: str
     expected: Expected
@@ -93,17 +94,74 @@ class Report(TypedDict):
     columns: list[str]
 
 
-def whole_report(report: Mapping[str, Any], graph: Graph, columns: Sequence[str]) -> Report:
-    """The account with its first sentence, the size of the graph, and what was made of columns.
+@dataclass(frozen=True)
+class FitReport:
+    """The account of a fit.
 
     Args:
-        report: From :func:`sharpen.fitting.fitted.conclude`.
-        graph: What was fitted.
-        columns: What was guessed and encoded, a line each.
+        expected: How often what is delivered should be right, on labels that had no part in it; ``nodes`` is 0 where none could be
+            held out.
+        guessing: Always answering the commonest class, beside it.
+        predicted: How many unlabeled nodes are answered with each class.
+        verdicts: Whether the graph and sharpening help (:class:`sharpen.fitting.verdicts.Verdict`).
+        baselines: The best with and without each of these.
+        coverage: What abstaining buys.
+        surest: What is known of the surest answers.
+        chosen: The ensemble: candidates with their ``share``, their ``score`` alone, and how many runs (``members``).
+        candidates: All that were tried.
+        labels, unchecked: How many labels each class has; those with too few to hold any out.
+        notes: What the user should know, a sentence each, without its full stop.
+        metric, settings, seed: What was asked for.
+        runs, rounds, seconds: What was trained, and how long that took.
+        temperature: Of the ensemble's mean.
+        isolated: What is known of nodes without an edge, if it matters.
+        graph: Its size, and what it is recognised by.
+        columns: What was made of columns, a line each.
     """
-    from sharpen.report.fit import expectation
 
-    labeled = int(np.count_nonzero(graph.y.numpy() >= 0))
-    size = {"nodes": graph.num_nodes, "edges": graph.num_edges, "features": graph.num_features, "labeled": labeled}
-    found = {"expectation": expectation(report), **report, "graph": {**size, "fingerprint": identify(graph)}}
-    return cast(Report, found | {"columns": list(columns)})
+    expected: Mapping[str, Any]
+    guessing: Mapping[str, Any]
+    predicted: dict[str, int]
+    verdicts: list[dict[str, Any]]
+    baselines: Mapping[str, Any]
+    coverage: list[Any]
+    surest: Mapping[str, Any]
+    chosen: list[dict[str, Any]]
+    candidates: list[dict[str, Any]]
+    labels: dict[str, int]
+    unchecked: dict[str, int]
+    notes: list[str]
+    metric: str
+    settings: dict[str, Any]
+    seed: int
+    runs: int
+    rounds: int
+    seconds: float
+    temperature: float
+    isolated: dict[str, Any] | None
+    graph: Size
+    columns: list[str]
+
+    def to_dict(self) -> Report:
+        """Ready for JSON."""
+        from sharpen.report.fit import expectation
+
+        # What people read by name keeps the name it was given first.
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        known["lonely"] = known.pop("isolated")
+        return cast(Report, {"expectation": expectation(known), **known})
+
+
+def size_of(graph: Graph) -> Size:
+    """How large a graph is, and what it is recognised by.
+
+    >>> size_of(Graph(x=np.eye(2), edge_index=[[0], [1]], y=[0, -1]))["labeled"]
+    1
+    """
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "features": graph.num_features,
+        "labeled": int(np.count_nonzero(graph.y.numpy() >= 0)),
+        "fingerprint": identify(graph),
+    }

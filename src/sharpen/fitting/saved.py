@@ -1,7 +1,7 @@
 """A fitted model as one safetensors file: weights as tensors, everything else as JSON in its header. Nothing is executed.
 
-The header holds a checksum of the whole file, itself aside: a model with a single flipped bit is refused. Models of format
-``sharpen-5``, of before checksums, are read without one.
+The header holds a checksum of the whole file, itself aside: a model with a single flipped bit is refused. Older formats are read:
+in ``sharpen-6`` all runs counted the same and had weights of the same shapes; ``sharpen-5`` had no checksum.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from safetensors.numpy import save
 from sharpen.batching import Batching
 from sharpen.errors import InputError
 from sharpen.fitting.candidates import Candidate
-from sharpen.fitting.fitted import Fitted, Jury, Voters
+from sharpen.fitting.ensemble import Ensemble, Part
+from sharpen.fitting.fitted import Fitted
 
-FORMAT = "sharpen-6"
-_WITHOUT_CHECKSUM = "sharpen-5"
+_FORMAT = "sharpen-7"
+_OLDER, _WITHOUT_CHECKSUM = ("sharpen-5", "sharpen-6"), "sharpen-5"
 _BLANK = "0" * 64
 _MOST_EMPTY = 10**6
 
@@ -39,14 +40,19 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
         header: What else is needed to use it: parameters, classes, preprocessing; anything that JSON holds.
     """
     path = Path(path)
-    held = _distinct_weights(fitted.jury)
-    tensors = {
-        f"{g}.{name}": np.stack([w[name] for w in weights]) for g, weights in enumerate(held) for name in weights[0]
-    }
+    held = _distinct_weights(fitted.ensemble)
+    tensors = {}
+    for g, weights in enumerate(held):
+        for name in weights[0]:
+            arrays = [own[name] for own in weights]
+            if len({array.shape for array in arrays}) == 1:
+                tensors[f"{g}.{name}"] = np.stack(arrays)
+            else:  # trees of different sizes
+                tensors |= {f"{g}:{r}.{name}": array for r, array in enumerate(arrays)}
     if fitted.known.size:
         tensors["known"] = fitted.known
     own = {
-        "jury": _describe(fitted.jury, held),
+        "ensemble": _describe(fitted.ensemble, held),
         "without_labels": fitted.without_labels and _describe(fitted.without_labels, held),
         "graph_id": fitted.graph_id,
         "num_features": fitted.num_features,
@@ -59,7 +65,7 @@ def save_fitted(path: str | os.PathLike[str], fitted: Fitted, header: dict[str, 
     text = text.encode("utf-8", "backslashreplace").decode()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        content = save(tensors, metadata={"checksum": _BLANK, "format": FORMAT, "sharpen": text})
+        content = save(tensors, metadata={"checksum": _BLANK, "format": _FORMAT, "sharpen": text})
         checksum = hashlib.sha256(content).hexdigest()
         with open(part, "wb") as file:
             file.write(content.replace(_entry(_BLANK), _entry(checksum), 1))
@@ -89,28 +95,24 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
         raise InputError(
             f"{path}: is not a model that sharpen saved, or is damaged; give the model.safetensors of sharpen fit first"
         ) from None
-    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] not in (FORMAT, _WITHOUT_CHECKSUM):
+    if metadata.get("format", "").startswith("sharpen-") and metadata["format"] not in (_FORMAT, *_OLDER):
         raise InputError(
-            f"{path}: was saved by another version of this library (format {metadata['format']}, here {FORMAT}); fit again"
+            f"{path}: was saved by another version of this library (format {metadata['format']}, here {_FORMAT}); fit again"
         )
-    if metadata.get("format") not in (FORMAT, _WITHOUT_CHECKSUM):
+    if metadata.get("format") not in (_FORMAT, *_OLDER):
         raise InputError(
             f"{path}: is a safetensors file, but not a model of this library; give the model that fit has saved"
         )
-    if metadata["format"] == FORMAT:
+    if metadata["format"] != _WITHOUT_CHECKSUM:
         _check_whole(path, metadata.get("checksum", ""))
     try:
         header = json.loads(metadata["sharpen"])
         own = header.pop("fitted")
         known = tensors.pop("known", np.empty(0, dtype=np.int64))
-        weights: dict[int, list[dict[str, np.ndarray]]] = {}
-        for key, value in tensors.items():
-            g, name = key.split(".", 1)
-            for r, member in enumerate(weights.setdefault(int(g), [{} for _ in value])):
-                member[name] = value[r, ...]  # an array still, where it holds one number
+        weights = _weights(tensors)
         fitted = Fitted(
-            _jury(own["jury"], weights),
-            own["without_labels"] and _jury(own["without_labels"], weights),
+            _ensemble(own["ensemble"] if "ensemble" in own else own["jury"], weights),
+            own["without_labels"] and _ensemble(own["without_labels"], weights),
             known,
             own["graph_id"],
             own["num_features"],
@@ -122,6 +124,22 @@ def load_fitted(path: str | os.PathLike[str]) -> tuple[Fitted, dict[str, Any]]:
     except (LookupError, TypeError, ValueError, OverflowError, StopIteration, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
     return fitted, header
+
+
+def _weights(tensors: dict[str, np.ndarray]) -> dict[int, list[dict[str, np.ndarray]]]:
+    """What every run has learnt, by the number of its part."""
+    found: dict[int, dict[int, dict[str, np.ndarray]]] = {}
+    for key, value in tensors.items():
+        place, name = key.split(".", 1)
+        g, _, run = place.partition(":")
+        # An array still, where it holds one number.
+        rows = {int(run): value} if run else {r: value[r, ...] for r in range(len(value))}
+        for r, array in rows.items():
+            found.setdefault(int(g), {}).setdefault(r, {})[name] = array
+    for part, own in found.items():
+        if sorted(own) != list(range(len(own))) or len({frozenset(arrays) for arrays in own.values()}) != 1:
+            raise ValueError(f"the runs of part {part} have not all the same arrays")
+    return {part: [own[r] for r in range(len(own))] for part, own in found.items()}
 
 
 def _entry(checksum: str) -> bytes:
@@ -159,13 +177,13 @@ def _check(fitted: Fitted) -> None:
             Batching.parse(cut)
         if not isinstance(model, str):
             raise ValueError(f"cuts has {model!r}")
-    _check_jury(fitted.jury)
-    if fitted.jury.spreads != (fitted.without_labels is not None):
-        raise ValueError("it does not say who votes where no label is known")
+    _check_ensemble(fitted.ensemble)
+    if fitted.ensemble.uses_labels != (fitted.without_labels is not None):
+        raise ValueError("it does not say what predicts where no label is known")
     if fitted.without_labels is not None:
-        _check_jury(fitted.without_labels)
-        if fitted.without_labels.spreads:
-            raise ValueError("who votes where no label is known would spread labels")
+        _check_ensemble(fitted.without_labels)
+        if any(part.candidate.spread for part in fitted.without_labels.parts):
+            raise ValueError("what predicts where no label is known would spread labels")
     known = fitted.known
     if known.ndim != 1 or known.dtype.kind != "i":
         raise ValueError(f"known holds {known.dtype} values of shape {known.shape}")
@@ -173,50 +191,65 @@ def _check(fitted: Fitted) -> None:
         raise ValueError(f"known holds class {known.max()}, but there are {fitted.num_classes}")
 
 
-def _check_jury(jury: Jury) -> None:
-    for temperature in (jury.temperature, 1.0 if jury.lonely is None else jury.lonely):
-        if not jury.voters or not (math.isfinite(temperature) and temperature > 0):
-            raise ValueError(f"{len(jury.voters)} candidates vote at temperature {temperature}")
-    if not (math.isfinite(jury.caution) and jury.caution >= 0):
-        raise ValueError(f"caution is {jury.caution}")
-    for group in jury.voters:
-        candidate = group.candidate
+def _check_ensemble(ensemble: Ensemble) -> None:
+    for temperature in (ensemble.temperature, 1.0 if ensemble.isolated is None else ensemble.isolated):
+        if not ensemble.parts or not (math.isfinite(temperature) and temperature > 0):
+            raise ValueError(f"it has {len(ensemble.parts)} candidates at temperature {temperature}")
+    if not (math.isfinite(ensemble.caution) and ensemble.caution >= 0):
+        raise ValueError(f"caution is {ensemble.caution}")
+    shares = [part.share for part in ensemble.parts]
+    if not all(math.isfinite(share) and share > 0 for share in shares) or abs(sum(shares) - 1) > 1e-6:
+        raise ValueError(f"its candidates have shares {shares}")
+    for part in ensemble.parts:
+        candidate = part.candidate
         numbers = all(isinstance(value, int | float) for value in (candidate.lam, candidate.balance))
         if not numbers or not isinstance(candidate.model, str) or type(candidate.spread) is not bool:
             raise ValueError(f"a candidate is {candidate!r}")
         opinions = 1 + candidate.spread
-        if len(group.counts) != opinions or not all(math.isfinite(c) and c >= 0 for c in group.counts):
-            raise ValueError(f"its {opinions} opinions of {candidate.name} count {group.counts}")
-        if not group.weights:
+        if len(part.counts) != opinions or not all(math.isfinite(c) and c >= 0 for c in part.counts):
+            raise ValueError(f"its {opinions} opinions of {candidate.name} count {part.counts}")
+        if not part.weights:
             raise ValueError(f"{candidate.name} has no weights")
-        for member in group.weights:
-            for name, value in member.items():
+        for run in part.weights:
+            for name, value in run.items():
                 if value.dtype.kind not in "fiub":
                     raise ValueError(f"weights {name} hold {value.dtype} values")
                 if not np.isfinite(value).all():
                     raise ValueError(f"weights {name} are not all finite")
 
 
-def _distinct_weights(jury: Jury) -> list[list[dict[str, np.ndarray]]]:
-    """The weights of all voters, once each: candidates may share them and differ in what is done to predictions."""
-    return list({id(group.weights[0]): group.weights for group in jury.voters}.values())
+def _distinct_weights(ensemble: Ensemble) -> list[list[dict[str, np.ndarray]]]:
+    """The weights of all parts, once each: candidates may share them and differ in what is done to predictions."""
+    return list({id(part.weights[0]): part.weights for part in ensemble.parts}.values())
 
 
-def _describe(jury: Jury, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[str, Any]:
-    """A jury but for its weights, which are among those held."""
+def _describe(ensemble: Ensemble, held: Sequence[list[dict[str, np.ndarray]]]) -> dict[str, Any]:
+    """An ensemble but for its weights, which are among those held."""
     place = {id(weights[0]): g for g, weights in enumerate(held)}
-    voters = [
-        asdict(group.candidate) | {"counts": group.counts, "weights": place[id(group.weights[0])]}
-        for group in jury.voters
+    parts = [
+        asdict(part.candidate) | {"share": part.share, "counts": part.counts, "weights": place[id(part.weights[0])]}
+        for part in ensemble.parts
     ]
-    return {"voters": voters, "temperature": jury.temperature, "lonely": jury.lonely, "caution": jury.caution}
+    return {
+        "parts": parts,
+        "temperature": ensemble.temperature,
+        "isolated": ensemble.isolated,
+        "caution": ensemble.caution,
+    }
 
 
-def _jury(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Jury:
-    voters = []
-    for group in description["voters"]:
-        candidate = Candidate(group["model"], group["lam"], group["balance"], group["spread"])
-        voters.append(Voters(candidate, [float(count) for count in group["counts"]], weights[group["weights"]]))
-    lonely = description["lonely"]
+def _ensemble(description: dict[str, Any], weights: dict[int, list[dict[str, np.ndarray]]]) -> Ensemble:
+    older = "voters" in description  # every run counted the same
+    entries = description["voters"] if older else description["parts"]
+    total = sum(len(weights[entry["weights"]]) for entry in entries)
+    parts = []
+    for entry in entries:
+        candidate, own = (
+            Candidate(*(entry[f] for f in ("model", "lam", "balance", "spread"))),
+            weights[entry["weights"]],
+        )
+        share = len(own) / total if older else float(entry["share"])
+        parts.append(Part(candidate, share, [float(count) for count in entry["counts"]], own))
+    isolated = description["lonely" if older else "isolated"]
     caution = float(description.get("caution", 0.0))  # models that were saved before there was any
-    return Jury(voters, float(description["temperature"]), None if lonely is None else float(lonely), caution)
+    return Ensemble(parts, float(description["temperature"]), None if isolated is None else float(isolated), caution)

@@ -14,26 +14,27 @@ from sharpen.errors import InputError
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.folds import draw_round, rounds_wanted
-from sharpen.fitting.members import Job, Member
-from sharpen.fitting.selection import shortlist
+from sharpen.fitting.folds import all_labels, draw_round, rounds_wanted
+from sharpen.fitting.runs import Run
+from sharpen.fitting.selection import choose, shortlist
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
 from sharpen.models.registry import model_info
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
-FIRST_SHARE = 0.6
-MOST_ROUNDS = 20
+_FIRST_SHARE = 0.6
+_MOST_ROUNDS = 20
 # Without these the search could not say whether sharpening or the graph helps.
-ESSENTIAL = 3
+_ESSENTIAL = 3
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search trained: all members, in how many rounds, what it left out and why."""
+    """What a search trained: all runs, in how many rounds, what it left out and why; and runs of the best on all labels."""
 
-    members: list[Member]
+    runs: list[Run]
+    on_all: dict[Candidate, Run]
     rounds: int
     seconds: float
     notes: list[str]
@@ -44,7 +45,7 @@ class _Clock:
 
     def __init__(self, budget: float) -> None:
         self._start, self.limit = time.perf_counter(), 60 * budget
-        self._unit = 0.0
+        self._unit, self._of_models = 0.0, dict[str, float]()
 
     @property
     def elapsed(self) -> float:
@@ -52,11 +53,20 @@ class _Clock:
 
     def measure(self, candidates: Sequence[Candidate], seconds: float) -> None:
         """Takes note of what these took; the latest says most about what comes next."""
-        self._unit = seconds / sum(model_info(candidate.model).cost for candidate in candidates)
+        models = [candidate.model for candidate in candidates]
+        if len(set(models)) == 1:
+            self._of_models[models[0]] = seconds / len(models)
+        if not self._unit or any(candidate.is_network for candidate in candidates):
+            self._unit = seconds / sum(model_info(model).cost for model in models)
+            for model in set(
+                models
+            ):  # a machine that has become slow or fast is so for those that were not timed alone
+                if len(set(models)) > 1:
+                    self._of_models.pop(model, None)
 
     def forecast(self, candidates: Sequence[Candidate], folds: int = 1) -> float:
         """Seconds for one run of each on each fold."""
-        return folds * self._unit * sum(model_info(candidate.model).cost for candidate in candidates)
+        return folds * sum(self._of_models.get(c.model, self._unit * model_info(c.model).cost) for c in candidates)
 
 
 def check_seed(seed: object) -> None:
@@ -93,38 +103,42 @@ def search(
 ) -> Found:
     """Trains candidates on folds of the labeled nodes.
 
-    The first run is timed, and the rest planned by it: as many candidates, in their order, as the budget has room for in the
-    first round, then more rounds of the best. A budget that is large enough changes nothing: the result depends on it only
+    An estimator at the head of the candidates gives a first answer, which is told. The first runs of the others are timed, and the
+    rest planned by them: as many candidates, in their order, as the budget has room for in the first round, then more rounds of
+    the best. A budget that is large enough changes nothing: the result depends on it only
     where it cuts something short, which a note says.
 
     Args:
         backbone: What trains.
         graph: With at least two classes of three labeled nodes.
         candidates: In the order in which to try them.
-        budget: Minutes. Three candidates on one fold are trained whatever it is. A budget beyond the default also allows more
+        budget: Minutes. Three networks on one fold are trained whatever it is. A budget beyond the default also allows more
             rounds.
         metric: What the best are chosen by.
         seed: Of folds, first weights and dropout.
         tell: Is given a line now and then.
     """
     check_budget(budget)
+    total = len(candidates)
     going = _Going(backbone, graph, budget, metric, seed, tell)
     try:
+        candidates = _first_answer(going, candidates)
         _first_round(going, candidates)
         _more_rounds(going)
         _first_round(going, candidates)  # what there was no room for, if the forecast was too dark
+        _on_all_labels(going)
     except KeyboardInterrupt:
-        if not any(member.ok for member in going.members):
+        if not any(run.ok for run in going.trained):
             raise
         minutes, seconds = divmod(round(going.clock.elapsed), 60)
         tell("Stopping: the best so far is used. Ctrl-C again ends without a result.")
         going.notes[:] = [f"stopped after {minutes}:{seconds:02d} by Ctrl-C; the best so far is used"]
     if going.left_out:
         going.notes.append(
-            f"the budget of {budget:g} min has room for {len(candidates) - going.left_out} of {len(candidates)} candidates; "
+            f"the budget of {budget:g} min has room for {total - going.left_out} of {total} candidates; "
             "a larger budget tries all"
         )
-    return Found(going.members, going.rounds, going.clock.elapsed, going.notes)
+    return Found(going.trained, going.on_all, going.rounds, going.clock.elapsed, going.notes)
 
 
 class _Going:
@@ -142,46 +156,62 @@ class _Going:
             tell,
         )
         self.clock, self.y = _Clock(budget), graph.y.numpy()
-        self.members: list[Member] = []
+        self.trained: list[Run] = []
+        self.on_all: dict[Candidate, Run] = {}
         self.notes: list[str] = []
         self.first = draw_round(self.y, 0, seed)
         self.folds, self.tried, self.rounds, self.left_out = 0, 0, 1, 0
 
     def run(self, chosen: Sequence[Candidate], splits: Sequence[Split], round_number: int = 0, what: str = "") -> None:
         """Trains what has not been trained on these folds yet, in parts that the clock can look in between."""
-        done = {
-            (member.candidate, member.test.tobytes()) for member in self.members if member.round_number == round_number
-        }
-        jobs = [
-            Job(candidate, split, 1000 * self.seed + 10 * round_number + k, round_number)
+        done = {(run.candidate, run.test.tobytes()) for run in self.trained if run.round_number == round_number}
+        runs = [
+            Run(candidate, split, 1000 * self.seed + 10 * round_number + k, round_number)
             for candidate in chosen
             for k, split in enumerate(splits)
             if (candidate, split.test.numpy().tobytes()) not in done
         ]
-        if not jobs:
+        if not runs:
             return
         if what:
-            seconds = self.clock.forecast([job.candidate for job in jobs])
-            self.tell(f"{what}, {_count(len(jobs), 'run')}, about {seconds:.0f} s{self._so_far()} ...")
+            seconds = self.clock.forecast([run.candidate for run in runs])
+            self.tell(f"{what}, {_count(len(runs), 'run')}, about {seconds:.0f} s{self._so_far()} ...")
         start = time.perf_counter()
-        self.members.extend(self.backbone.train(self.graph, jobs))
-        self.clock.measure([job.candidate for job in jobs], time.perf_counter() - start)
+        self.trained.extend(self.backbone.train(self.graph, runs))
+        self.clock.measure([run.candidate for run in runs], time.perf_counter() - start)
+
+    def best(self) -> tuple[str, float] | None:
+        """The name and the held-out score of the best until now."""
+        evidence = Evidence(self.trained, self.y, self.metric)
+        if not evidence.sound:
+            return None
+        best = next(iter(choose(evidence, ensemble=False)))
+        return best.name, evidence.score(best)
 
     def _so_far(self) -> str:
         """The best until now, once there is something to choose from."""
-        if len({member.candidate for member in self.members}) < 2:
-            return ""
-        evidence = Evidence(self.members, self.y, self.metric)
-        if not evidence.sound:
-            return ""
-        best = shortlist(evidence)[0]
-        return f"; best so far: {best.name}, {100 * evidence.score(best):.1f} %"
+        best = self.best() if len({run.candidate for run in self.trained}) > 1 else None
+        return "" if best is None else f"; best so far: {best[0]}, {100 * best[1]:.1f} %"
+
+
+def _first_answer(going: _Going, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Trains the estimator that comes first, if one does, on all folds, and tells what it gives; the others are returned."""
+    if not candidates or candidates[0].is_network or len(candidates) == 1:
+        return candidates
+    going.run(candidates[:1], going.first)
+    best = going.best()
+    if best is not None:
+        name, score = best
+        going.tell(
+            f"first answer after {going.clock.elapsed:.1f} s: {name}, {100 * score:.1f} % of held-out labels right"
+        )
+    return candidates[1:]
 
 
 def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
     """As many candidates, in their order, as there is time for, each on the same folds."""
     clock, first = going.clock, going.first
-    allowed, essential = FIRST_SHARE * clock.limit, candidates[:ESSENTIAL]
+    allowed, essential = _FIRST_SHARE * clock.limit, candidates[:_ESSENTIAL]
     if not going.tried:
         labels = int((going.y >= 0).sum())
         going.tell(f"{labels} labels, {_count(len(candidates), 'candidate')}; the first run is timed ...")
@@ -214,9 +244,9 @@ def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
 def _more_rounds(going: _Going) -> None:
     """The best again, on new folds, while there is time."""
     clock, labels = going.clock, int((going.y >= 0).sum())
-    wanted = min(MOST_ROUNDS, math.ceil(rounds_wanted(labels) * max(1.0, going.budget / DEFAULT_BUDGET)))
+    wanted = min(_MOST_ROUNDS, math.ceil(rounds_wanted(labels) * max(1.0, going.budget / DEFAULT_BUDGET)))
     while going.rounds < wanted:
-        evidence = Evidence(going.members, going.y, going.metric)
+        evidence = Evidence(going.trained, going.y, going.metric)
         again = list(dict.fromkeys(c.rough for c in [*shortlist(evidence), *_baselines(evidence)]))
         if clock.elapsed + clock.forecast(again, going.folds) > clock.limit:
             going.notes.append(
@@ -226,6 +256,25 @@ def _more_rounds(going: _Going) -> None:
         splits = draw_round(going.y, going.rounds, going.seed)[: going.folds]
         going.run(again, splits, going.rounds, what=f"round {going.rounds + 1}: the best {len(again)} again")
         going.rounds += 1
+
+
+def _on_all_labels(going: _Going) -> None:
+    """What an ensemble would hold, once more on every label: runs on folds have seen four fifths of them, or fewer."""
+    evidence = Evidence(going.trained, going.y, going.metric)
+    if not evidence.sound:
+        return
+    best = list(dict.fromkeys(candidate.rough for candidate in choose(evidence)))
+    spare = going.clock.limit - going.clock.elapsed
+    chosen = [candidate for candidate in best if not candidate.is_network]
+    for candidate in (candidate for candidate in best if candidate.is_network):
+        if going.clock.forecast([*chosen, candidate]) <= spare:
+            chosen.append(candidate)
+    if chosen:
+        split = all_labels(going.y)
+        trained = going.backbone.train(
+            going.graph, [Run(candidate, split, 1000 * going.seed + 7) for candidate in chosen]
+        )
+        going.on_all = {run.candidate: run for run in trained if run.ok}
 
 
 def _count(number: int, noun: str) -> str:

@@ -18,7 +18,7 @@ speak, and is more often wrong. So what arrives counts as what it is, n labels, 
 
 with :math:`h_{il}` the share of label l in what arrives at node i: n is 1 where all comes from one label, and k where k labels have
 the same part in it. The sum of squares needs no list of labels: random signs are spread along with the labels, and the mean square
-of what arrives of them is that sum (up to a quarter, with SIGNS of them; the same signs every time).
+of what arrives of them is that sum (up to a quarter, with ``_SIGNS`` of them; the same signs every time).
 
 Two layers of a network see two steps far; where classes are regions of the graph, this carries what is known further. It learns
 nothing, so labels that are held out can judge it like any model.
@@ -38,7 +38,7 @@ from sharpen.graph import Graph
 STEPS, LISTENS = 50, 0.99
 # So many labels that say nothing stand beside those that arrive: between 1 and 3, which were best on the graphs tried.
 CAUTION = 2.0
-SIGNS = 16
+_SIGNS = 16
 # How far the classes' shares of what arrives go towards their shares of the labels: 0 not at all, 1 all the way.
 _EVENED = 0.5
 _CHUNK = 4096
@@ -86,7 +86,7 @@ class Spreading:
             num_classes: How many there are.
             caution: How many labels that say nothing stand beside those that arrive; 0: none.
         """
-        held, signs = np.flatnonzero(known >= 0), SIGNS if caution else 0
+        held, signs = np.flatnonzero(known >= 0), _SIGNS if caution else 0
         labels = np.eye(num_classes, dtype=np.float32)[known[held]]
         random = np.random.default_rng(0).choice(np.array([-1, 1], dtype=np.float32), (len(held), signs))
         sent = np.hstack([labels, random])

@@ -106,14 +106,14 @@ def _propagated(graph: Graph) -> np.ndarray:
         x = TruncatedSVD(_COMPONENTS, random_state=0).fit_transform(normalize(x))
     x = x.toarray() if hasattr(x, "toarray") else x
     x = np.asarray(normalize(x), dtype=np.float64)
-    return np.asarray(normalize(propagate(graph, x)))
+    return np.asarray(normalize(_propagate(graph, x)))
 
 
-def propagate(graph: Graph, x: np.ndarray, hops: int = HOPS, kept: float = KEPT) -> np.ndarray:
+def _propagate(graph: Graph, x: np.ndarray, hops: int = HOPS, kept: float = KEPT) -> np.ndarray:
     r"""The mean over hops of :math:`\hat A^k x`, k from 1 to ``hops``, beside a share ``kept`` of x itself.
 
     >>> pair = Graph(x=np.eye(2), edge_index=[[0], [1]])
-    >>> propagate(pair, np.eye(2), hops=1, kept=0.5).round(2).tolist()
+    >>> _propagate(pair, np.eye(2), hops=1, kept=0.5).round(2).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
     hop, power = propagation_matrix(graph, "symmetric"), x

@@ -19,7 +19,7 @@ QUESTIONS: dict[str, Callable[[Candidate], bool]] = {
     "sharpening": lambda candidate: candidate.sharpens,
 }
 NAMES = {"graph": "the graph", "sharpening": "sharpening"}
-METRIC_NAMES = {"accuracy": "accuracy", "balanced-accuracy": "balanced accuracy"}
+_METRIC_NAMES = {"accuracy": "accuracy", "balanced-accuracy": "balanced accuracy"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def sides(
     on all groups but one, to predict that one.
 
     Args:
-        evidence: Of all members.
+        evidence: Of all runs.
         groups: Rows of labeled nodes, each at most once.
         ensemble: As for :func:`sharpen.fitting.selection.choose`.
         graph: Whether there is a graph to ask about.
@@ -104,7 +104,7 @@ def verdict(
         100 * float(np.average(side[known], weights=evidence.weight[known])) for _, side in both
     ]  # the same labels, so that the three numbers fit together
     clear = surprise.t_interval is not None and (surprise.t_interval[0] > 0 or surprise.t_interval[1] < 0)
-    text = _sentence(question, surprise, points, scores, METRIC_NAMES[metric], clear=clear, helps=helps)
+    text = _sentence(question, surprise, points, scores, _METRIC_NAMES[metric], clear=clear, helps=helps)
     return Verdict(question, helps, clear, text, surprise, points, evidence.by_group(hits, other_hits, groups))
 
 

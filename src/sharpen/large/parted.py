@@ -15,9 +15,9 @@ from torch import Tensor
 
 from sharpen.graph import Graph
 from sharpen.graph.matrices import degree_factors
+from sharpen.graph.partition import metis
 from sharpen.kernels.sparse import Csr, spmm_into
 from sharpen.large.disk import as_tensor, load_array, save_array, writing_beside, writing_whole
-from sharpen.large.partition import metis
 from sharpen.large.stored import StoredGraph, check_rows
 
 # Entries of the adjacency that are looked at together where the whole graph is gone through.

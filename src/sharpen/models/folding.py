@@ -63,6 +63,7 @@ class Folding:
         self._left = most_bytes
         self._steps: list[_Step] = []
         self._made: dict[int, _Step] = {}
+        self._counted = {_memory(tensor)[0] for tensor in self._roots.values()}
         self._recorded, self._next = False, 0
         self.broken = False
         self.known: dict[tuple[object, ...], Any] = {}
@@ -104,10 +105,11 @@ class Folding:
             return self._again(func, (args, dict(kwargs)), run)
         result = run()
         kept = list(tensors_in(result))
-        size = sum(t.numel() * t.element_size() for t in kept if not self.is_constant(t))
-        if size > self._left or any(t.requires_grad for t in kept):
+        new = {place: size for place, size in map(_memory, kept) if place not in self._counted}
+        if sum(new.values()) > self._left or any(t.requires_grad for t in kept):
             return result  # not kept: from here on it is no constant
-        self._left -= size
+        self._left -= sum(new.values())
+        self._counted |= set(new)
         step = _Step(func, (args, dict(kwargs)), result)
         self._steps.append(step)
         for tensor in kept:
@@ -140,6 +142,19 @@ class Folding:
         else:
             made.volatile = True
             del self._made[id(args[0])]
+
+
+def _memory(tensor: Tensor) -> tuple[int, int]:
+    """What a tensor is kept in, and its bytes: a view shares it with what it is a view of, however large it looks.
+
+    >>> x = torch.ones(1, 4)
+    >>> _memory(x.expand(1000, 4)) == _memory(x), _memory(x)[1]
+    (True, 16)
+    """
+    if tensor.layout is not torch.strided:
+        return id(tensor), tensor._nnz() * (tensor.element_size() + 16)
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
 
 
 _FRESH = {*_CREATED, Tensor.new_zeros, Tensor.new_ones, Tensor.new_full, Tensor.new_empty, Tensor.clone}

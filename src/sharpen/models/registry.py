@@ -95,6 +95,8 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           color="pink", marker="P", dash="dotted"),
     Model("gprgnn", "GPRGNN", "gprgnn:GPRGNN", "an MLP, then a learned weight for each hop", "Chien et al., ICLR 2021",
           cost=1.2, color="sky", marker="X", dash="dashdot"),
+    Model("grand", "GRAND", "grand:GRAND", "whole nodes dropped at random, and predictions that agree", "Feng et al., NeurIPS 2020",
+          ("hidden", "dropout"), cost=3.0, color="wine", marker="*", dash="solid"),
     # The methods of the field: their published settings are data, in zoo/settings.
     Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
           cost=1.5),
@@ -112,24 +114,40 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
           cost=2.0),
     Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
           cost=3.0),
+    Model("elugcn", "ELU-GCN", "zoo.elugcn:ELUGCN", "a GCN on the graph and on one made from labels", "Huang et al., ICML 2025",
+          _WIDE, cost=3.0),
     Model("polynormer", "Polynormer", "zoo.polynormer:Polynormer", "polynomials of neighbours, then of all nodes, by attention",
-          "Deng et al., ICLR 2024", cost=12.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
+          "Deng et al., ICLR 2024", cost=20.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
     Model("nagphormer", "NAGphormer", "zoo.nagphormer:NAGphormer", "a transformer over what a node gathers from each distance",
-          "Chen et al., ICLR 2023", cost=8.0, color="olive", marker=">", dash="dashdot", maps=6),
+          "Chen et al., ICLR 2023", cost=30.0, color="olive", marker=">", dash="dashdot", maps=6),
     Model("graphgps", "GraphGPS", "zoo.graphgps:GraphGPS", "message passing beside attention of all nodes to all",
-          "Rampášek et al., NeurIPS 2022", cost=15.0, color="vermilion", marker="*", dash="solid", maps=9),
+          "Rampášek et al., NeurIPS 2022", cost=55.0, color="vermilion", marker="*", dash="solid", maps=9),
     Model("exphormer", "Exphormer", "zoo.exphormer:Exphormer", "message passing beside attention along a random expander",
-          "Shirzad et al., ICML 2023", cost=8.0, color="pink", marker="*", dash="dotted", gathers=2.0, maps=8),
+          "Shirzad et al., ICML 2023", cost=15.0, color="pink", marker="*", dash="dotted", gathers=2.0, maps=8),
     Model("ogformer", "OGFormer", "zoo.ogformer:OGFormer", "squared correlations as attention, corrected by the graph",
-          "Zhang et al., Scientific Reports", ("hidden",), cost=6.0, color="amber", marker="<", dash="solid", maps=2),
+          "Zhang et al., Scientific Reports", ("hidden",), cost=100.0, color="amber", marker="<", dash="solid", maps=2),
     Model("goat", "GOAT", "zoo.goat:GOAT", "attention to neighbours and to a codebook of all nodes",
-          "Kong et al., ICML 2023", cost=8.0, color="sky", marker="v", dash="dashed", gathers=2.0, maps=9),
+          "Kong et al., ICML 2023", cost=25.0, color="sky", marker="v", dash="dashed", gathers=2.0, maps=9),
     Model("nodeformer", "NodeFormer", "zoo.nodeformer:NodeFormer", "linear attention of all nodes to all, with Gumbel noise",
-          "Wu et al., NeurIPS 2022", cost=10.0, color="blue", marker="D", dash="dashdot", maps=4),
+          "Wu et al., NeurIPS 2022", cost=40.0, color="blue", marker="D", dash="dashdot", maps=4),
     Model("m3dphormer", "M3Dphormer", "zoo.m3dphormer:M3Dphormer", "attention to neighbours, cluster and classes, mixed by gates",
-          "Xing et al., NeurIPS 2025", cost=10.0, color="green", marker="s", dash="dashdot", gathers=2.0, maps=9),
+          "Xing et al., NeurIPS 2025", cost=15.0, color="green", marker="s", dash="dashdot", gathers=2.0, maps=9),
     Model("bunn", "BuNN", "zoo.bunn:BuNN", "diffusion between orthogonal frames of the nodes",
-          "Bamberger et al., ICLR 2025", cost=15.0, color="ink", marker="P", dash="dashed", gathers=20.0, maps=4),
+          "Bamberger et al., ICLR 2025", cost=30.0, color="ink", marker="P", dash="dashed", gathers=20.0, maps=4),
+)}
+# fmt: on
+
+# What a fit may choose beside these; no networks, so no trial has one.
+# fmt: off
+ESTIMATORS: dict[str, Model] = {model.name: model for model in (
+    Model("logistic", "S²GC, logistic regression", "", "logistic regression on features averaged over hops",
+          "Zhu and Koniusz, ICLR 2021", (), cost=0.1, color="amber", marker="D", phrase="logistic regression on S²GC features"),
+    Model("self-training", "S²GC, self-training", "", "the same, the surest nodes taken for labeled, more and more of them",
+          "Li, Han and Wu, AAAI 2018", (), cost=0.8, color="olive", marker="d", phrase="self-training on S²GC features"),
+    Model("linear", "linear, neighbours", "", "logistic regression on columns and those of neighbours", "",
+          (), cost=0.2, color="sky", marker="p", phrase="a linear model of columns and neighbours"),
+    Model("trees", "boosted trees, neighbours", "", "boosted trees on columns and those of neighbours",
+          "Ke et al., NeurIPS 2017", (), cost=1.0, color="ink", marker="h", phrase="boosted trees on columns and neighbours"),
 )}
 # fmt: on
 
@@ -151,14 +169,23 @@ def _is_custom(name: str) -> bool:
     return ":" in name
 
 
+def is_own(name: str) -> bool:
+    """Whether a model is somebody's own, and not known here.
+
+    >>> is_own("my_net.py:MyNet"), is_own("gcn"), is_own("trees")
+    (True, False, False)
+    """
+    return name not in REGISTRY and name not in ESTIMATORS
+
+
 def model_info(name: str) -> Model:
     """What is known of a model; of one that is not here, what its name says, and a look of its own.
 
     >>> model_info("gcn").title, model_info("nets/my_net.py:MyNet").title
     ('GCN', 'MyNet')
     """
-    if name in REGISTRY:
-        return REGISTRY[name]
+    if name in REGISTRY or name in ESTIMATORS:
+        return REGISTRY.get(name) or ESTIMATORS[name]
     title = name.rsplit(":", 1)[-1].split("@")[0]
     number = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[0]
     look = _COLORS[number % len(_COLORS)], _MARKERS[number % len(_MARKERS)]
@@ -166,16 +193,17 @@ def model_info(name: str) -> Model:
 
 
 def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
-    """The name, if it can be one; ``where`` is its place in a file, and ``auto`` is among the choices if it is one.
+    """The name, if it can be one; ``where`` is its place in a file. With ``auto``, for a fit, that and estimators are choices.
 
     >>> check_model("gnc")
     Traceback (most recent call last):
     sharpen.errors.InputError: model is 'gnc'; did you mean 'gcn'? Choose one of mlp, gcn, sage, gat, another that `sharpen models`
     lists, or your own as my_net.py:MyNet
     """
-    if name in REGISTRY or (isinstance(name, str) and _is_custom(name) and all(name.rpartition(":")[::2])):
+    known = (*MODELS, *ESTIMATORS) if auto else MODELS
+    if name in known or (isinstance(name, str) and _is_custom(name) and all(name.rpartition(":")[::2])):
         return name
-    near = did_you_mean(name, MODELS)
+    near = did_you_mean(name, known)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"
     choice = f"{'Choose' if near else 'choose'} {one_of}"
     raise InputError(f"is {name!r}; {near}{choice}", field="model", place=where)

@@ -11,12 +11,14 @@ from sharpen.analysis.dynamics import Traces
 from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
 from sharpen.errors import called
 from sharpen.report.blocks import Report
+from sharpen.report.leaderboard import field_report
 from sharpen.report.rates import EPOCHS, QUALITY, rates_report
 from sharpen.report.shares import run_seconds
 from sharpen.report.study import ranking_report, study_report
 from sharpen.store import Store
 from sharpen.studies import Study, load_study
 from sharpen.studies.protocol import ALL, rate_of
+from sharpen.studies.tuning import CHOSEN
 from sharpen.studies.work import why_no_data
 
 
@@ -88,6 +90,8 @@ class Reader:
                 {score: [self.outcome(study, each, score) for each in study.protocols] for score in scores}
             )
         found = self.outcome(study, protocol)
+        if any(variant.fields.get("configuration") == CHOSEN for variant in study.variants.values()):
+            return field_report(found)
         return study_report(found, self.traces(found) if study.traces else None)
 
     def shown(self, reports: Iterable[Report]) -> pd.DataFrame:

@@ -32,6 +32,8 @@ def expectation(report: Mapping[str, Any]) -> str:
     """
     key, name = metric_of(report)
     expected, guess = report["expected"], report["guessing"]
+    if not is_checked(report):
+        return "How often predictions are right cannot be said: it takes three labels in each of two classes to hold some out."
     low, high = expected[f"{key}_interval"]
     return (
         f"Expected {name} on nodes like the labeled ones: {_percent(expected[key])} % "
@@ -39,6 +41,29 @@ def expectation(report: Mapping[str, Any]) -> str:
         f"from {judged_labels(report)} that had no part in it), against {_percent(guess[key])} % for always answering "
         f"{guess['class']}{'' if guess['better'] else ': not clearly better than that'}{left_out(report)}."
     )
+
+
+def is_checked(report: Mapping[str, Any]) -> bool:
+    """Whether labels could be held out, so that there is something to say of how good a fit is.
+
+    >>> is_checked({"expected": {"nodes": 0}})
+    False
+    """
+    return bool(report["expected"]["nodes"])
+
+
+def used(report: Mapping[str, Any]) -> str:
+    """Who contributes to the predictions, and how much.
+
+    >>> gcn, trees = {"name": "plain GCN", "members": 5, "share": 0.7}, {"name": "boosted trees", "members": 5, "share": 0.3}
+    >>> used({"chosen": [gcn, trees]}), used({"chosen": [gcn | {"members": 1, "share": 1.0}]})
+    ('Used: 70 % plain GCN, 30 % boosted trees (10 runs).', 'Used: plain GCN.')
+    """
+    chosen = report["chosen"]
+    runs = sum(entry["members"] for entry in chosen)
+    alone = len(chosen) == 1
+    names = [entry["name"] if alone else f"{100 * entry['share']:.0f} % {entry['name']}" for entry in chosen]
+    return f"Used: {', '.join(names)}{f' ({runs} runs)' * (runs > 1)}."
 
 
 def metric_of(report: Mapping[str, Any]) -> tuple[str, str]:
@@ -122,15 +147,11 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     Args:
         summary: What ``sharpen fit`` writes to ``summary.json``.
     """
-    chosen, expected = summary["chosen"], summary["expected"]
-    members = sum(entry["members"] for entry in chosen)
-    names = ", ".join(entry["name"] for entry in chosen)
+    if not is_checked(summary):
+        return [*_opening(summary), *(f"Note: {note}." for note in summary["notes"])]
+    expected = summary["expected"]
     lines = [
-        summary["expectation"],
-        answers(summary),
-        other_scores(summary),
-        f"Used: {names} ({members} runs)." if members > 1 else f"Used: {names}.",
-        *(answer["text"] for answer in summary["verdicts"]),
+        *_opening(summary),
         "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
         _row("chosen", expected),
         *(_row(name, account) for name, account in summary["baselines"].items()),
@@ -145,6 +166,13 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     return lines + [f"Note: {note}." for note in summary["notes"]]
 
 
+def _opening(summary: Mapping[str, Any]) -> list[str]:
+    """The sentences that stand above the table."""
+    scores = [other_scores(summary)] if is_checked(summary) else []
+    verdicts = [answer["text"] for answer in summary["verdicts"]]
+    return [summary["expectation"], answers(summary), *scores, used(summary), *verdicts]
+
+
 def print_fit(summary: Mapping[str, Any], console: Console) -> None:
     """Print a finished fit: a table on a terminal, plain lines elsewhere.
 
@@ -152,12 +180,12 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
         summary: What ``sharpen fit`` writes to ``summary.json``.
         console: Where to.
     """
-    if not console.is_terminal:
+    if not console.is_terminal or not is_checked(summary):
         for line in fit_lines(summary):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
-    first, *above = fit_lines(summary)[: 4 + len(summary["verdicts"])]
-    rest = fit_lines(summary)[4 + len(summary["verdicts"]) :]
+    first, *above = _opening(summary)
+    rest = fit_lines(summary)[1 + len(above) :]
     accounts = {"chosen": summary["expected"], **summary["baselines"]}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("calibration: before → after", no_wrap=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharpen.graph import Graph
-from sharpen.report.fit import answers, other_scores
+from sharpen.report.fit import answers, is_checked, other_scores, used
 from sharpen.report.page import fit_page, write_page
 
 
@@ -47,10 +47,10 @@ def fit_html(report: Mapping[str, Any]) -> str:
     Args:
         report: ``report_`` of a classifier.
     """
-    used = ", ".join(entry["name"] for entry in report["chosen"])
-    lines = [answers(report), other_scores(report), f"Used: {used}.", *(v["text"] for v in report["verdicts"])]
+    scores = [other_scores(report)] if is_checked(report) else []
+    lines = [answers(report), *scores, used(report), *(v["text"] for v in report["verdicts"])]
     lines += [f"Note: {note}." for note in report["notes"]]
-    rows = {"chosen": report["expected"], **report["baselines"]}
+    rows = {"chosen": report["expected"], **report["baselines"]} if is_checked(report) else {}
     keys = (("log_loss", "log-loss"), ("accuracy", "accuracy"), ("brier", "Brier"), ("ece", "ECE"))
     head = "".join(f"<th>{title}</th>" for _, title in keys)
     body = "".join(
@@ -61,4 +61,5 @@ def fit_html(report: Mapping[str, Any]) -> str:
     )
     text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     title = f"<p><b>{html.escape(report['expectation'])}</b></p>"
-    return f"<div>{title}{text}<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f"<div>{title}{text}{table}</div>"

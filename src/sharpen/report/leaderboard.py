@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from sharpen.analysis.leaderboard import Leaderboard, MeanRanks, Standing
+from sharpen.analysis.leaderboard import Leaderboard, MeanRanks, Standing, leaderboards, mean_ranks
+from sharpen.analysis.outcome import Outcome
+from sharpen.report.blocks import FOUND, Block, Report, Sentences, Tables
 from sharpen.report.cells import Gain, Number, Reason, Score, Text
 from sharpen.report.names import dataset_title, model_title
+from sharpen.report.study import study_report
 from sharpen.report.tables import Column, Place, Table
 
 
@@ -108,3 +112,20 @@ def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
             f"{verdicts.count('unclear')} show no clear difference (95 % t interval)."
         )
     return told
+
+
+def field_report(outcome: Outcome) -> Report:
+    """The report of a study of the field: its leaderboards, then what every study shows of plain and sharpened.
+
+    >>> import pandas as pd
+    >>> from sharpen.analysis.outcome import outcome
+    >>> from sharpen.studies import load_study
+    >>> field_report(outcome(load_study("field"), "paired", pd.DataFrame())).findings
+    ('The study has not been run yet: no method has a score on these draws.',)
+    """
+    report, boards = study_report(outcome), leaderboards(outcome)
+    own: list[Block] = [Sentences(FOUND, tuple(board_sentences(boards)))]
+    if run := [board for board in boards if board.ranked]:
+        own.append(Tables("The leaderboard", {dataset_title(board.dataset): board_table(board) for board in run}))
+        own.append(Tables("Over graphs", {"ranks": ranks_table(mean_ranks(boards))}))
+    return replace(report, blocks=(*own, *(block for block in report.blocks if block.title != FOUND)))

@@ -170,7 +170,10 @@ def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, 
     def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": f"{where or 'the request'}: {first['msg']}; see /docs"}, status_code=422)
+        what = f"{where}: {first['msg']}"
+        if not where or first["type"] == "json_invalid":
+            what = "the request is not one JSON object sent as application/json"
+        return JSONResponse({"error": f"{what}; see /docs"}, status_code=422)
 
     @app.exception_handler(HTTPException)
     def failed(request: Request, error: HTTPException) -> JSONResponse:

@@ -60,11 +60,12 @@ class CPGNN(nn.Module):
         spread = own = beliefs - even
         for _ in range(self.rounds):
             spread = own + graph.propagate(spread @ compatible, "one-hop")
-        scores = torch.where(self.spreads > 0, spread + even, prior)
+        spreads = self.spreads.clone()  # another run's may be written before this one's gradients are computed
+        scores = torch.where(spreads > 0, spread + even, prior)
         if not self.training:
             return scores
         alone = -(run.labels * prior.log_softmax(1)).sum() / run.train.sum().clamp(min=1)
-        return scores, self.spreads * (self.cotrain * alone + self.zero_sum * compatible.sum(1).abs().sum())
+        return scores, spreads * (self.cotrain * alone + self.zero_sum * compatible.sum(1).abs().sum())
 
     def _met(self, beliefs: Tensor, graph: Inputs, run: Run) -> Tensor:
         """What the neighbours of each class's training nodes are, doubly stochastic and symmetric."""

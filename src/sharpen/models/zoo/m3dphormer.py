@@ -8,11 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor, nn
 
 from sharpen.graph import Graph
-from sharpen.graph.matrices import propagation_matrix
+from sharpen.graph.partition import metis
 from sharpen.kernels.edges import edge_scores, edge_softmax, edge_sum
 from sharpen.kernels.sparse import Csr
 from sharpen.models.blocks import Dropout
@@ -31,14 +30,13 @@ class M3Dphormer(nn.Module):
     with gates :math:`\beta = \sigma(\langle \bar h_i, g \rangle)` of every node, and class scores from the sum over layers. A node
     looks at itself and its cluster, a cluster at itself and its nodes; a node at all classes, a class at its own training nodes.
     A cluster begins as the mean of its nodes, a class as that of its training nodes, and classes are classified too: a loss that is
-    added. The repository's clusters are METIS'; here they are equal pieces of the reverse Cuthill–McKee order, in which neighbours
-    are near.
+    added.
 
     Args:
         num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere.
         heads: Of all attentions.
-        clusters: How many.
+        clusters: How many; METIS makes them.
         attention_dropout: Of the weights of attention.
         class_loss: The weight of the loss of classes, each counting as one training node; 0 for none.
     """
@@ -112,21 +110,9 @@ class _Layer(nn.Module):
         return torch.einsum("nhc,chd->nhd", down, vc).flatten(1), torch.einsum("chn,nhd->chd", up, v).flatten(1)
 
 
-def cluster_of(graph: Graph, clusters: int) -> np.ndarray:
-    """The number of every node's cluster: equal pieces of an order in which neighbours are near.
-
-    >>> cluster_of(Graph(x=np.eye(4), edge_index=[[0, 2], [1, 3]]), 2).tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
-    True
-    """
-    order = reverse_cuthill_mckee(sp.csr_matrix(propagation_matrix(graph, "pattern")), symmetric_mode=True)
-    number = np.empty(graph.num_nodes, dtype=np.int64)
-    number[order] = np.arange(graph.num_nodes) * clusters // graph.num_nodes
-    return number
-
-
 def _means(graph: Graph, clusters: int) -> Any:
     """[clusters, N], rows that sum to 1."""
-    number = cluster_of(graph, clusters)
+    number = metis(graph.adjacency, clusters)
     weight = 1 / np.bincount(number, minlength=clusters)[number]
     return sp.csr_array((weight, (number, np.arange(graph.num_nodes))), shape=(clusters, graph.num_nodes))
 

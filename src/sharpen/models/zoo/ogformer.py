@@ -52,7 +52,8 @@ class OGFormer(nn.Module):
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
         """Class scores of all nodes; in training also the two losses."""
-        relation = _Relation(lambda v: graph.propagate(v, adjacency(graph)), torch.ones_like(x[:, :1]))
+        near = adjacency(graph)
+        relation = _Relation(lambda v: graph.propagate(v, near), graph.propagate(torch.ones_like(x[:, :1]), near))
         layers: Any = zip(self.query, self.map, self.alphas, strict=True)
         h, seen = x, list[tuple[Tensor, _Relation]]()
         for query, each, alpha in layers:
@@ -66,8 +67,8 @@ class OGFormer(nn.Module):
             return scores
         said = scores.argmax(1).unsqueeze(1) == torch.arange(self.classes, device=x.device)
         y = torch.where(run.train.unsqueeze(1) > 0, run.labels, said.to(x.dtype))
-        losses = [self.divergence * _divergence(s, r) + self.homophily * _heterophily(y, r) for s, r in seen]
-        return scores, torch.stack(losses).sum()
+        losses = torch.stack([torch.stack(_losses(s, y, relation)) for s, relation in seen]).sum(0)
+        return scores, self.divergence * losses[0] + self.homophily * losses[1]
 
 
 def _map(width: int, out: int, noise: float) -> nn.Linear:
@@ -78,30 +79,26 @@ def _map(width: int, out: int, noise: float) -> nn.Linear:
 
 
 class _Relation:
-    """R as what it does to vectors of nodes; ``ones`` is a vector of ones."""
+    """R as what it does to vectors of nodes, and the sums of its rows."""
 
-    def __init__(self, apply: Callable[[Tensor], Tensor], ones: Tensor) -> None:
-        self.apply, self.ones, self.size = apply, ones, apply(ones)
+    def __init__(self, apply: Callable[[Tensor], Tensor], size: Tensor) -> None:
+        self.apply, self.size = apply, size
 
     def corrects(self, s: Tensor, alpha: float) -> _Relation:
         """Attention, plus so much of this."""
         z = (s - s.mean(1, keepdim=True)) / (s.std(1, keepdim=True) + 1e-8)
         a, b = torch.triu_indices(s.shape[1], s.shape[1], device=s.device)
         squares = z.index_select(1, a) * z.index_select(1, b) * (1 + (a != b).to(z.dtype)).sqrt()
-        return _Relation(lambda v: kernel_attention(squares, squares, v) + alpha * self.apply(v), self.ones)
+        return _Relation(lambda v: kernel_attention(squares, squares, v) + alpha * self.apply(v), 1 + alpha * self.size)
 
     def gathered(self, v: Tensor, symmetric: bool = False) -> Tensor:
         """R v, rows divided by their sums; or the roots of these on both sides."""
         return self.apply(v * self.size**-0.5) * self.size**-0.5 if symmetric else self.apply(v) / self.size
 
 
-def _divergence(s: Tensor, relation: _Relation) -> Tensor:
-    """Σ_ij R_ij KL(p_i, p_j), p being s with rows of length 1 in the norm of 4."""
+def _losses(s: Tensor, y: Tensor, relation: _Relation) -> tuple[Tensor, Tensor]:
+    """Σ_ij R_ij KL(p_i, p_j), p being s with rows of length 1 in the norm of 4; and ‖1 − Σ_j R_ij [y_i = y_j]‖."""
     p = F.normalize(s, p=4, dim=1)
     logs = (p + 1e-10).log()
-    return (p * (logs - relation.gathered(logs))).sum()
-
-
-def _heterophily(y: Tensor, relation: _Relation) -> Tensor:
-    """‖1 − h‖, h being the share of R that goes to nodes of the same class."""
-    return (1 - (relation.gathered(y) * y).sum(1).clamp_min(1e-8)).norm()
+    of_logs, of_y = relation.gathered(torch.cat([logs, y], 1)).split([s.shape[1], y.shape[1]], 1)
+    return (p * (logs - of_logs)).sum(), (1 - (of_y * y).sum(1).clamp_min(1e-8)).norm()

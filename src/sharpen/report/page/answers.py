@@ -99,7 +99,7 @@ def predicted_sections(
         probabilities,
         given=graph.y.numpy(),
         text=f"The most uncertain first. Calibrated probabilities of {best['name']}"
-        + (" and those that vote with it" if len(summary["chosen"]) > 1 else "")
+        + (" and those that are averaged with it" if len(summary["chosen"]) > 1 else "")
         + "; of nodes whose label was given, they say how well it fits in."
         + (f" {summary['reasons']['text']}" if because is not None else ""),
         because=because,

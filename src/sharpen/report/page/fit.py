@@ -12,7 +12,7 @@ from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
 from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
-from sharpen.report.fit import judged_labels, left_out, metric_of
+from sharpen.report.fit import is_checked, judged_labels, left_out, metric_of, used
 from sharpen.report.names import shortened
 from sharpen.report.page.answers import predicted_sections, suggested_sections
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
@@ -51,7 +51,8 @@ def fit_page(
     >>> expected = {"nodes": 4, "accuracy": 0.75, "accuracy_interval": [0.3, 0.95], "before": scores, "after": scores}
     >>> expected |= {"balanced_accuracy": 0.75, "balanced_accuracy_interval": [0.3, 0.95]}
     >>> expected |= {"confusion": [[2, 0], [1, 1]], "reliability": {"before": bins, "after": bins}}
-    >>> best = {"name": "plain GCN", "model": "gcn", "lam": 0.0, "balance": 0.0, "score": 0.75, "members": 5, "diverged": 0}
+    >>> best = {"name": "plain GCN", "model": "gcn", "lam": 0.0, "balance": 0.0, "score": 0.75, "members": 5, "share": 1.0}
+    >>> best |= {"diverged": 0}
     >>> size = {"nodes": 3, "edges": 2, "features": 3, "labeled": 2, "fingerprint": "f0"}
     >>> summary = {"expected": expected, "chosen": [best], "candidates": [best], "verdicts": [], "notes": [], "abstain": None}
     >>> point = {"threshold": 0.0, "coverage": 1.0, "accuracy": 0.75, "nodes": 4, "right": 3, "interval": [0.3, 0.95]}
@@ -65,18 +66,17 @@ def fit_page(
     >>> fit_page(summary, graph, ["x", "y", "z"], p, name="nodes.csv", curves={}, versions={}).headline
     'About 75 % of the predictions for nodes like the labeled ones should be right, between 30 and 95 %; always answering a ...'
     """
+    checked = is_checked(summary)
     return Page(
         kind=f"sharpen fit · {name}",
         headline=_headline(summary),
         below=[f"Note: {note}." for note in summary["notes"]],
         tiles=_tiles(summary),
         sections=[
-            _beside_guessing(summary),
-            _mistakes(summary, graph),
+            *([_beside_guessing(summary), _mistakes(summary, graph)] if checked else []),
             *predicted_sections(summary, graph, ids, probabilities, because),
             *suggested_sections(summary),
-            *_confidence(summary),
-            *_what_helped(summary),
+            *([*_confidence(summary), *_what_helped(summary)] if checked else []),
             _made(summary, curves, versions),
         ],
         command=str(summary["command"]),
@@ -85,6 +85,8 @@ def fit_page(
 
 def _headline(summary: Mapping[str, Any]) -> str:
     """How good, beside guessing."""
+    if not is_checked(summary):
+        return str(summary["expectation"])
     key, name = metric_of(summary)
     expected, guess = summary["expected"], summary["guessing"]
     low, high = (f"{100 * end:.0f}" for end in expected[f"{key}_interval"])
@@ -99,6 +101,9 @@ def _headline(summary: Mapping[str, Any]) -> str:
 
 def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     expected, guess, size = summary["expected"], summary["guessing"], summary["graph"]
+    labels = (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label")
+    if not is_checked(summary):
+        return [labels]
     tiles = [
         (f"{100 * expected['accuracy']:.1f} %", "expected accuracy"),
         (f"{100 * guess['accuracy']:.1f} %", "by always answering the commonest class"),
@@ -109,7 +114,7 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "auc" in expected["after"]:
         tiles.append((f"{expected['after']['auc']:.3f}", "AUC; guessing 0.5"))
-    tiles.append((f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label"))
+    tiles.append(labels)
     tiles.append((f"{expected['after']['ece']:.3f}", "calibration error"))
     return tiles
 
@@ -209,21 +214,20 @@ def _made(
     summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]], versions: Mapping[str, str]
 ) -> dict[str, Any]:
     """How it was trained, for those who ask."""
-    members = sum(entry["members"] for entry in summary["chosen"])
-    used = ", ".join(entry["name"] for entry in summary["chosen"])
-    views = {
-        "settings and data": [facts(_facts(summary, versions))],
-        "what was tried": [_candidates(summary)],
-        "score against λ": [_against_lam(summary)],
-    }
+    views = {"settings and data": [facts(_facts(summary, versions))]}
+    if is_checked(summary):
+        views |= {"what was tried": [_candidates(summary)], "score against λ": [_against_lam(summary)]}
     training = _training(summary, curves)
     if training is not None:
         views["training"] = training
-    text = (
-        f"Used: {used}, {members} run{'s' * (members != 1)}. {summary['runs']} runs were trained in {summary['seconds']:.0f} s; "
-        "each candidate was judged alone and beside labels that spread over the graph, the best of the first round on more folds."
-    )
-    return choice("How it was trained", views, text=text) | {"folded": True}
+    if is_checked(summary):
+        how = (
+            f"{summary['runs']} runs were trained in {summary['seconds']:.0f} s; each candidate was judged alone and beside labels "
+            "that spread over the graph, the best of the first round on more folds. Shares were selected by held-out labels."
+        )
+    else:
+        how = "Without labels to hold out nothing was compared."
+    return choice("How it was trained", views, text=f"{used(summary)} {how}") | {"folded": True}
 
 
 def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -310,15 +314,25 @@ def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]
 
 def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
     tried = summary["candidates"]
-    chosen = {candidate["name"] for candidate in summary["chosen"]}
+    shares = {candidate["name"]: candidate["share"] for candidate in summary["chosen"]}
     return {
         "kind": "table",
         "title": "",
         "columns": [
             {"name": "candidate", "kind": "text", "values": [candidate["name"] for candidate in tried]},
-            {"name": "score, %", "kind": "number", "values": rounded(100 * c["score"] for c in tried), "decimals": 1},
+            {
+                "name": "alone, % right",
+                "kind": "number",
+                "values": rounded(100 * c["score"] for c in tried),
+                "decimals": 1,
+            },
             {"name": "runs", "kind": "number", "values": [candidate["members"] for candidate in tried], "decimals": 0},
-            {"name": "votes", "kind": "truth", "values": [candidate["name"] in chosen for candidate in tried]},
+            {
+                "name": "share, %",
+                "kind": "number",
+                "values": rounded(100 * shares.get(c["name"], 0.0) for c in tried),
+                "decimals": 0,
+            },
         ],
         "sort": 1,
         "down": True,

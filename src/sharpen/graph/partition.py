@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.graph import Adjacency
+from sharpen.graph.adjacency import Adjacency
 
 _SEED = 0
 """Of METIS: the same graph and number of parts give the same parts."""

@@ -1,4 +1,4 @@
-"""One trained member of a search: what it is, what it says about labeled nodes, and the weights to say more with."""
+"""One run of a candidate on one fold: what it is to learn from, and, once it is trained, what it says about held-out labels."""
 
 from __future__ import annotations
 
@@ -19,36 +19,44 @@ LEAST = float(np.log(1e-4))
 
 
 @dataclass(frozen=True)
-class Job:
-    """One member to train, on the training nodes of a split; its test nodes are those it is to be judged by."""
-
-    candidate: Candidate
-    split: Split
-    seed: int
-    round_number: int = 0
-
-
-@dataclass(frozen=True)
-class Member:
-    """A trained member.
+class Run:
+    """A candidate on a fold; after training with what it came to.
 
     Args:
         candidate: Model and objective, and whether spread labels are listened to.
-        test: The labeled nodes it never met.
-        opinions: What is said of them, as logarithms of probabilities, [K, nodes, C]: by :meth:`Listener.opinions`.
-        weights: Parameters and buffers by name.
+        split: Its training nodes are learnt from; its test nodes are those that judge it.
+        seed: Of first weights and dropout.
+        round_number: In which round of the search it belongs.
+        opinions: What is said of the test nodes, as logarithms of probabilities, [K, nodes, C]: by :meth:`Listener.opinions`.
+        weights: What it has learnt: arrays by name.
         ok: Whether it stayed finite.
-        round_number: In which round of the search it was trained.
         traces: Per epoch, as :class:`sharpen.Record` holds them, where what trained it keeps them.
     """
 
     candidate: Candidate
-    test: np.ndarray
-    opinions: np.ndarray = field(repr=False)
-    weights: dict[str, np.ndarray] = field(repr=False)
-    ok: bool = True
+    split: Split
+    seed: int = 0
     round_number: int = 0
+    opinions: np.ndarray = field(default_factory=lambda: np.empty((0, 0, 0)), repr=False)
+    weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    ok: bool = True
     traces: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @property
+    def test(self) -> np.ndarray:
+        """The labeled nodes it never meets."""
+        return self.split.test.numpy()
+
+    def known(self, y: np.ndarray) -> np.ndarray:
+        """The classes of its training nodes, −1 elsewhere.
+
+        >>> Run(Candidate("gcn"), Split("s", train=[0], val=[], test=[1])).known(np.array([1, 0, 1])).tolist()
+        [1, -1, -1]
+        """
+        train = self.split.train.numpy()
+        known = np.full(len(y), -1)
+        known[train] = y[train]
+        return known
 
 
 class Listener:
@@ -84,41 +92,38 @@ class Listener:
         if not spread:
             return own[None]
         key = blake2b(known.tobytes() + (b"" if nodes is None else nodes.tobytes())).digest()
-        if key not in self._spread:  # the same for all members that know the same
+        if key not in self._spread:  # the same for all runs that know the same
             self._spread[key] = np.maximum(self._spreading.spread(known, logits.shape[1], caution)[where], LEAST)
         return np.stack([own, self._spread[key]])
 
     def judged(
         self,
-        job: Job,
+        run: Run,
         logits: np.ndarray,
         weights: dict[str, np.ndarray],
-        ok: bool,
+        ok: bool = True,
         traces: Mapping[str, np.ndarray] | None = None,
         *,
         spread: bool = True,
-    ) -> list[Member]:
-        """The member that a job gave, alone and with spread labels beside it.
+    ) -> list[Run]:
+        """A run once it is trained, alone and with spread labels beside it.
 
         Args:
-            job: What was trained; the labels of its training nodes are spread, no other is read.
+            run: What was trained; the labels of its training nodes are spread, no other is read.
             logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
-            weights, ok, traces: As for :class:`Member`.
+            weights, ok, traces: As for :class:`Run`.
             spread: Whether labels are spread; otherwise, and where there is no edge to spread along, it is judged alone, and no
                 work is done on the whole graph.
         """
-        train, test, y = job.split.train.numpy(), job.split.test.numpy(), self.graph.y.numpy()
-        known = np.full(len(y), -1)
-        known[train] = y[train]
+        known, test = run.known(self.graph.y.numpy()), run.test
         return [
-            Member(
-                replace(job.candidate, spread=asked),
-                test,
-                self.opinions(logits, asked, known, test),
-                weights,
-                ok,
-                job.round_number,
-                traces or {},
+            replace(
+                run,
+                candidate=replace(run.candidate, spread=asked),
+                opinions=self.opinions(logits, asked, known, test),
+                weights=weights,
+                ok=ok,
+                traces=traces or {},
             )
             for asked in ((False, True) if spread and self.graph.num_edges else (False,))
         ]
