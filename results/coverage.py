@@ -10,7 +10,9 @@ from split_story import Found
 
 from sharpen.analysis.dynamics import Traces, dynamics
 from sharpen.analysis.outcome import NO_DATA, NOT_RUN, CellOutcome, Outcome
+from sharpen.analysis.provenance import costs
 from sharpen.report.missing import kind
+from sharpen.report.study_text import cost_sentence
 from sharpen.report.tables import Column, Place, Table, to_markdown
 from sharpen.studies import load_study
 from sharpen.studies.cost import duration
@@ -30,7 +32,7 @@ _TABLES = {
     "test-only": "appendix: test nodes only",
     "retune": "appendix: retuning",
     "lambda-curves": "figures over λ, −1 to 2",
-    "entropy-dynamics": "figure: entropy during training",
+    "entropy-dynamics": "figure: entropy during training (it does not say of which cells)",
 }
 # What is still to run, the least first: study, protocol and models.
 MISSING = (
@@ -45,7 +47,7 @@ MISSING = (
 )
 
 
-def coverage(found: Found, traced: Callable[[Outcome], Traces]) -> str:
+def coverage(found: Found, traced: Callable[[Outcome], Traces], frame: pd.DataFrame) -> str:
     """The paper's tables and figures, cell by cell: how many have our number, and why the others have none."""
     rows: list[tuple[Place, ...]] = []
     have = want = over_draws = 0
@@ -71,7 +73,7 @@ def coverage(found: Found, traced: Callable[[Outcome], Traces]) -> str:
     text = (
         f"**Of the {want} cells that the paper's tables and figures have on the ten graphs at hand, {have} have our number, "
         f"{over_draws} of them over draws of the split; {want - have} have none: the table says why.** WikiCS, Amazon-Ratings, "
-        "Roman-Empire and ogbn-arxiv are not at hand."
+        f"Roman-Empire and ogbn-arxiv are not at hand. All records together, each run once: {cost_sentence(costs(frame))}"
     )
     columns = (
         Column("table", "of the paper"),

@@ -105,8 +105,9 @@ TABLE = {
     ),
     "report/study.py": (
         "import details, ", "import details, run_counts, ",
-        "    if missing := missing_lines(outcome):\n",
-        '    blocks.append(Tables("How many", {"how many": run_counts(outcome)}))\n    if missing := missing_lines(outcome):\n',
+        "    blocks.append(_tables(outcome, curves, is_curve))\n",
+        "    blocks.append(_tables(outcome, curves, is_curve))\n"
+        '    blocks.append(Tables("How many", {"how many": run_counts(outcome)}))\n',
     ),
 }  # fmt: skip
 

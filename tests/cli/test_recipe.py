@@ -81,8 +81,8 @@ def test_another_folder_of_data_is_another_graph(tmp_path, monkeypatch):
 
 def test_the_help_says_which_recipes_go_on():
     text = " ".join(run("recipe", "run", "--help").stdout.split())
-    assert "A recipe in clusters keeps checkpoints" in text
-    assert "One in full batches starts anew" in text
+    assert "Cluster recipes keep checkpoints" in text
+    assert "Full-batch recipes start over" in text
 
 
 def test_mistakes_are_named(tmp_path):

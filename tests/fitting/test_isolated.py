@@ -50,15 +50,15 @@ def test_the_temperature_is_that_of_held_out_labels_without_edges() -> None:
         for k, fold in enumerate(draw_round(y, 0))
     ]
     evidence = Evidence(runs, y)
-    lonely = judge_isolated(evidence, {gcn: 1.0}, graph, FeaturesOnly(scores))  # type: ignore[arg-type]
-    assert lonely is not None
+    isolated = judge_isolated(evidence, {gcn: 1.0}, graph, FeaturesOnly(scores))  # type: ignore[arg-type]
+    assert isolated is not None
     count = evidence.weights(gcn)[0]
     p = np.zeros((30, 3))
     for own in runs:
         p[own.test] = softmax(count * log_softmax(scores[own.test] * own.weights["scale"], axis=1), axis=1)
     right = p.argmax(1) == y
-    assert lonely.accuracy == pytest.approx(right.mean())
-    assert lonely.labels == 30
+    assert isolated.accuracy == pytest.approx(right.mean())
+    assert isolated.labels == 30
 
     def loss(log_t: float) -> float:
         log_p = log_softmax(np.log(p) / np.exp(log_t), axis=1)
@@ -67,23 +67,23 @@ def test_the_temperature_is_that_of_held_out_labels_without_edges() -> None:
         return float(-(target * log_p).sum(1).mean())
 
     best = minimize_scalar(loss, bounds=(-3, 5), method="bounded")
-    assert loss(np.log(lonely.temperature)) == pytest.approx(best.fun, abs=1e-4)
+    assert loss(np.log(isolated.temperature)) == pytest.approx(best.fun, abs=1e-4)
 
 
-def _with_lonely(lonely: int = 12, seed: int = 0) -> Graph:
+def _with_isolated(isolated: int = 12, seed: int = 0) -> Graph:
     """The two camps, and unlabeled nodes beside them without edges."""
     camps = two_camps(60, 30, seed)
-    more = np.random.default_rng(seed + 1).normal(size=(lonely, 6))
+    more = np.random.default_rng(seed + 1).normal(size=(isolated, 6))
     x = np.concatenate([camps.x.numpy(), more])
-    y = np.concatenate([camps.y.numpy(), np.full(lonely, -1)])
+    y = np.concatenate([camps.y.numpy(), np.full(isolated, -1)])
     return Graph(x=x, edge_index=camps.edge_index, y=y, class_names=camps.class_names)
 
 
 def test_isolated_nodes_get_a_modest_probability_and_a_note() -> None:
-    graph = _with_lonely()
+    graph = _with_isolated()
     fitted = NodeClassifier(**QUICK).fit(graph)
     p = fitted.predict_proba(graph).max(1)
-    account = fitted.report_["lonely"]
+    account = fitted.report_["isolated"]
     assert (account["unlabeled"], account["labeled"], account["labels"]) == (12, 0, 30)
     assert account["temperature"] > fitted.report_["temperature"]
     assert p[60:].mean() < p[30:60].mean() - 0.1
@@ -95,7 +95,7 @@ def test_isolated_nodes_get_a_modest_probability_and_a_note() -> None:
 
 
 def test_other_nodes_do_not_notice() -> None:
-    graph = _with_lonely()
+    graph = _with_isolated()
     fitted = NodeClassifier(**QUICK).fit(graph)
     ensemble = fitted._fitted.ensemble
     assert ensemble.isolated is not None
@@ -107,7 +107,7 @@ def test_other_nodes_do_not_notice() -> None:
 
 
 def test_a_saved_model_is_as_modest(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    graph = _with_lonely()
+    graph = _with_isolated()
     fitted = NodeClassifier(**QUICK).fit(graph)
     fitted.save(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(
@@ -117,10 +117,10 @@ def test_a_saved_model_is_as_modest(tmp_path) -> None:  # type: ignore[no-untype
 
 def test_without_isolated_nodes_or_without_edges_nothing_is_said() -> None:
     plain = NodeClassifier(**QUICK).fit(two_camps())
-    assert plain.report_["lonely"]["unlabeled"] == 0
+    assert plain.report_["isolated"]["unlabeled"] == 0
     assert not any("no edge" in note for note in plain.report_["notes"])
-    alone = NodeClassifier(**(QUICK | {"model": "mlp"})).fit(without_edges(_with_lonely()))
-    assert alone.report_["lonely"] is None
+    alone = NodeClassifier(**(QUICK | {"model": "mlp"})).fit(without_edges(_with_isolated()))
+    assert alone.report_["isolated"] is None
     assert not any("no edge, and the accuracy" in note for note in alone.report_["notes"])
 
 
@@ -137,8 +137,8 @@ class Weighted(torch.nn.Module):
 
 
 def test_a_module_that_demands_weights_gets_ones() -> None:
-    fitted = NodeClassifier(Weighted, lam=0.0, balance=0.0, epochs=20).fit(_with_lonely())
-    assert fitted.report_["lonely"]["labels"] == 30
+    fitted = NodeClassifier(Weighted, lam=0.0, balance=0.0, epochs=20).fit(_with_isolated())
+    assert fitted.report_["isolated"]["labels"] == 30
 
 
 class NeedsAnEdge(torch.nn.Module):
@@ -154,9 +154,9 @@ class NeedsAnEdge(torch.nn.Module):
 
 
 def test_a_module_that_cannot_do_without_an_edge_is_fitted_all_the_same() -> None:
-    fitted = NodeClassifier(NeedsAnEdge, lam=0.0, balance=0.0, epochs=5).fit(_with_lonely())
-    assert fitted.report_["lonely"] is None
-    assert fitted.predict(_with_lonely()).shape == (72,)
+    fitted = NodeClassifier(NeedsAnEdge, lam=0.0, balance=0.0, epochs=5).fit(_with_isolated())
+    assert fitted.report_["isolated"] is None
+    assert fitted.predict(_with_isolated()).shape == (72,)
 
 
 def test_without_labels_the_temperature_is_that_of_the_models_alone() -> None:

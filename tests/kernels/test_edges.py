@@ -145,6 +145,6 @@ def test_fused_kernels_give_the_same(kernel_device):
 
 
 def test_a_node_without_edges_gathers_nothing():
-    lonely = Csr.from_scipy(sp.csr_array([[0.0, 1.0], [0.0, 0.0]]), torch.float64)
-    assert row_sum(torch.ones(1, 1, dtype=torch.float64), lonely).tolist() == [[1.0, 0.0]]
-    assert edge_softmax(torch.tensor([5.0], dtype=torch.float64), lonely).tolist() == [1.0]
+    isolated = Csr.from_scipy(sp.csr_array([[0.0, 1.0], [0.0, 0.0]]), torch.float64)
+    assert row_sum(torch.ones(1, 1, dtype=torch.float64), isolated).tolist() == [[1.0, 0.0]]
+    assert edge_softmax(torch.tensor([5.0], dtype=torch.float64), isolated).tolist() == [1.0]

@@ -33,7 +33,7 @@ GUESSING = {"class": "a", "accuracy": 0.6, "balanced_accuracy": 0.5, "better": T
 
 SUMMARY: dict[str, Any] = {
     "expectation": "Expected ...",
-    "chosen": [{"name": "plain GCN", "members": 5}, {"name": "plain GAT", "members": 5}],
+    "chosen": [{"name": "plain GCN", "members": 5, "share": 0.6}, {"name": "plain GAT", "members": 5, "share": 0.4}],
     "verdicts": [{"text": "The graph helps."}],
     "expected": account(0.75),
     "guessing": GUESSING,
@@ -55,7 +55,7 @@ def test_the_lines_hold_what_the_summary_holds() -> None:
         "Expected ...",
         "Predicted for 40 unlabeled nodes: a 30 (75 %), b 10 (25 %).",
         "Balanced accuracy 70.0 % (guessing 50.0 %), macro-F1 60.0 %.",
-        "Used: plain GCN, plain GAT (10 runs).",
+        "Used: 60 % plain GCN, 40 % plain GAT (10 runs).",
         "The graph helps.",
     ]
     assert lines[6].split()[:5] == ["chosen", "75.0", "%", "0.200", "→"]
@@ -111,7 +111,7 @@ def test_on_a_terminal_it_is_a_table_that_fits_80_columns() -> None:
     assert "…" not in text
     for word in (
         "Expected ...",
-        "Used: plain GCN",
+        "Used: 60 % plain GCN",
         "The graph helps.",
         "without the graph",
         "0.200 → 0.050",

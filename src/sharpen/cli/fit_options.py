@@ -8,7 +8,7 @@ import typer
 
 from sharpen.cli.completion import METRICS, offer
 from sharpen.cli.options import of_columns
-from sharpen.models.registry import MODELS, MODELS_SHORT
+from sharpen.models.registry import ESTIMATORS, MODELS, MODELS_SHORT
 from sharpen.trial import NORMS
 
 _of_model = partial(typer.Option, rich_help_panel="Model and optimizer")
@@ -17,7 +17,10 @@ Features = Annotated[str | None, of_columns(help="Feature columns, comma-separat
 Ignore = Annotated[str | None, of_columns(help="Columns to ignore, comma-separated.", show_default="none")]
 ModelNames = Annotated[
     str,
-    typer.Option(help=f"auto; {MODELS_SHORT}; or several, comma-separated.", autocompletion=offer("auto", *MODELS)),
+    typer.Option(
+        help=f"auto; {MODELS_SHORT}; {', '.join(ESTIMATORS)}; or several, comma-separated.",
+        autocompletion=offer("auto", *MODELS, *ESTIMATORS),
+    ),
 ]
 Lam = Annotated[str, typer.Option(help="λ: auto; a number; or candidates, comma-separated.")]
 Balance = Annotated[

@@ -211,7 +211,8 @@ class FreeText:
         return scipy.sparse.csc_array(normalize(weighted))
 
     def describe(self) -> str:
-        return f"{self.column}: text, {len(self.buckets)} hashed words weighted by rarity"
+        count = len(self.buckets)
+        return f"{self.column}: text, {count} hashed word{'s' * (count != 1)} weighted by rarity"
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Report(TypedDict):
     rounds: int
     seconds: float
     temperature: float
-    lonely: dict[str, Any] | None
+    isolated: dict[str, Any] | None
     graph: Size
     columns: list[str]
 
@@ -146,9 +146,7 @@ class FitReport:
         """Ready for JSON."""
         from sharpen.report.fit import expectation
 
-        # What people read by name keeps the name it was given first.
         known = {field.name: getattr(self, field.name) for field in fields(self)}
-        known["lonely"] = known.pop("isolated")
         return cast(Report, {"expectation": expectation(known), **known})
 
 

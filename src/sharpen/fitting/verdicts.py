@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -100,6 +100,9 @@ def verdict(
     if max(Counter(map(QUESTIONS[question], evidence.sound)).values()) > 1:
         factor = float(np.sqrt(1 + len(groups) / (len(groups) - 1)))
         surprise, points = widened(surprise, factor), widened(points, factor)
+    if points.t_interval is not None:  # no difference of two shares is larger
+        low, high = np.clip(points.t_interval, -100, 100).tolist()
+        points = replace(points, t_interval=(low, high))
     scores = [
         100 * float(np.average(side[known], weights=evidence.weight[known])) for _, side in both
     ]  # the same labels, so that the three numbers fit together

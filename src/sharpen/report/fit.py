@@ -61,8 +61,8 @@ def used(report: Mapping[str, Any]) -> str:
     """
     chosen = report["chosen"]
     runs = sum(entry["members"] for entry in chosen)
-    alone = len(chosen) == 1
-    names = [entry["name"] if alone else f"{100 * entry['share']:.0f} % {entry['name']}" for entry in chosen]
+    alike = len(chosen) == 1 or "share" not in chosen[0]  # in reports of before there were shares
+    names = [entry["name"] if alike else f"{100 * entry['share']:.0f} % {entry['name']}" for entry in chosen]
     return f"Used: {', '.join(names)}{f' ({runs} runs)' * (runs > 1)}."
 
 

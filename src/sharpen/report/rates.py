@@ -200,7 +200,7 @@ def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> Cha
         views,
         text="The gain over plain training on the same draws, in points, with its 95 % t interval. Losses of more than "
         f"{-_LOWEST:g} points leave the picture: there classes are emptied.",
-        layout=Layout("label-rates", (2.6, 2.0), columns=3, legend=True, views=on_paper),
+        layout=Layout("label-rates", (2.6, 2.0), columns=4, legend=True, views=on_paper),
     )
 
 

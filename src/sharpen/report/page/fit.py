@@ -314,7 +314,7 @@ def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]
 
 def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
     tried = summary["candidates"]
-    shares = {candidate["name"]: candidate["share"] for candidate in summary["chosen"]}
+    shares = {candidate["name"]: candidate.get("share", 1 / len(summary["chosen"])) for candidate in summary["chosen"]}
     return {
         "kind": "table",
         "title": "",

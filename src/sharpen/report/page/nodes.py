@@ -78,7 +78,7 @@ def nodes_section(
         columns.append({"name": "right", "kind": "truth", "values": values})
     if given is not None:
         columns.append(classes("given", given))
-    columns.append(numbers("neighbours", degree, 0))
+    columns.append(numbers("neighbors", degree, 0))
     if runs is not None:
         columns.append(numbers("runs", runs, 0))
     for title, texts in () if because is None else because.fillna("").items():
