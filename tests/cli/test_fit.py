@@ -282,6 +282,22 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_one_label_of_each_class_is_answered_and_promises_nothing(tmp_path: Path) -> None:
+    nodes, edges, _ = write_club(tmp_path, (0, 33))
+    result = run("fit", nodes, edges, *COLUMNS, "--device", "cpu", "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("How often predictions are right cannot be said")
+    assert "Used: self-training on S²GC features." in result.stdout
+    assert "give at least 3 labeled nodes in each of two classes" in result.stdout
+    assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["expected"]["accuracy"] is None
+    assert (tmp_path / "out" / "page.html").exists()
+    again = run("predict", tmp_path / "out" / "model.safetensors", nodes, edges, "--out", tmp_path / "p.csv")
+    assert again.exit_code == 0
+    assert pd.read_csv(tmp_path / "p.csv")["probability"].equals(
+        pd.read_csv(tmp_path / "out" / "predictions.csv")["probability"]
+    )
+
+
 def test_options_are_refused_before_files_are_read(tmp_path: Path) -> None:
     for option, value in (
         ("--budget", "0"),
