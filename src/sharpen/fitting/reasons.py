@@ -217,7 +217,7 @@ class Reasoned(BaseEstimator):
         >>> from sharpen import NodeClassifier
         >>> camps = Graph(x=np.repeat(np.eye(2), 4, axis=0), edge_index=[[0, 1, 2, 4, 5, 6], [1, 2, 3, 5, 6, 7]],
         ...     y=[0, 0, 0, -1, 1, 1, 1, -1], class_names=["red", "blue"])
-        >>> classifier = NodeClassifier(model="gcn", lam=0, balance=0, ensemble=False, device="cpu").fit(camps)
+        >>> classifier = NodeClassifier(model="gcn", lam=0, epochs=30, ensemble=False, device="cpu").fit(camps)
         >>> classifier.explain()[["id", "label"]].values.tolist()
         [[3, 'red'], [7, 'blue']]
         >>> classifier.explain()["because_neighbors"].str.split().str[0].tolist(), classifier.suggest(1)["label"].tolist()

@@ -1,0 +1,68 @@
+"""The benchmarks of fit: the labels they draw, what they read back, and the tables they print."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tests.scripts  # noqa: F401  (programs of the repository can be imported)
+from sharpen import Graph
+
+bench = importlib.import_module("fit")
+PEERS = [name for name in bench.METHODS if name not in ("fit", "gcn", "grand")]
+
+
+def camps() -> Graph:
+    random = np.random.default_rng(0)
+    y = np.arange(40) // 20
+    x = random.normal(size=(40, 3)) + 2 * y[:, None]
+    return Graph(x=x, edge_index=random.integers(0, 20, (2, 80)) + 20 * random.integers(0, 2, 80), y=y)
+
+
+def test_draws_show_so_many_of_each_class_and_never_more_than_half() -> None:
+    y = np.array([0] * 50 + [1] * 6)
+    known = bench.drawn(y, 5, draw=3)
+    assert np.bincount(known[known >= 0]).tolist() == [5, 3]
+    assert (known[known >= 0] == y[known >= 0]).all()
+    assert (bench.drawn(y, 5, draw=3) == known).all()
+    assert (bench.drawn(y, 5, draw=4) != known).any()
+
+
+def test_neighbours_are_summed_up_without_the_node_and_its_own_label() -> None:
+    path = Graph(x=[[1.0], [2.0], [4.0], [8.0]], edge_index=[[0, 1], [1, 2]], y=[0, 1, 0, 1])
+    x = bench.Bench(path, 1.0).beside_labels(np.array([0, 1, -1, -1]))
+    # its column; log(1 + neighbours); mean, max and min over these; shares of labels among them
+    assert x[1] == pytest.approx([2, np.log(3), 2.5, 4, 1, 0.5, 0])
+    assert x[0] == pytest.approx([1, np.log(2), 2, 2, 2, 0, 1])
+    assert x[3] == pytest.approx([8, 0, 0, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("method", PEERS)
+def test_peers_give_probabilities_and_are_right_where_it_is_easy(method: str) -> None:
+    graph = camps()
+    known = bench.drawn(graph.y.numpy(), 8, draw=0)
+    p = bench.METHODS[method][1](bench.Bench(graph, 1.0), known, 0)
+    assert p.sum(1) == pytest.approx(np.ones(40))
+    assert (p.argmax(1) == graph.y.numpy())[known < 0].mean() > 0.7
+
+
+def test_one_class_alone_is_always_answered() -> None:
+    p = bench.answered(None, np.eye(3), np.array([1, -1, -1]), 2)
+    assert p.tolist() == [[0, 1]] * 3
+
+
+def test_a_line_that_was_cut_off_is_not_read_and_the_rest_is_compared(tmp_path: Path) -> None:
+    path, lines = tmp_path / "fit.jsonl", []
+    for draw, (ours, theirs) in enumerate([(0.8, 0.7), (0.9, 0.7)]):
+        for method, accuracy in (("fit", ours), ("s2gc", theirs)):
+            line = {"graph": "cora", "rate": 5, "draw": draw, "method": method, "accuracy": accuracy}
+            lines.append(json.dumps(line | {"macro_f1": 0.5, "ece": 0.1, "seconds": 1.0, "mb": 100}))
+    path.write_text("\n".join([*lines, lines[0][:20]]))
+    frame = bench.read(path)
+    assert len(frame) == 4
+    text = "\n".join(bench.tables(frame))
+    assert "| cora | 5 | 2 | 70.0 | 85.0 |" in text
+    assert "| cora | 5 | +15.0 [-48.5, +78.5] |" in text
+    assert "| **mean over graphs and rates** | | +15.0 |" in text
