@@ -47,7 +47,7 @@ def nodes_section(
     >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
     >>> part = nodes_section(graph, ["a", "b", "c"], p, text="", given=graph.y.numpy())
     >>> [column["name"] for column in part["views"][0]["charts"][0]["table"]["columns"]]
-    ['node', 'predicted', 'probability', 'second', 'uncertainty', 'given', 'neighbours']
+    ['node', 'predicted', 'probability', 'second', 'uncertainty', 'given', 'neighbors']
     """
     names = [shortened(name) for name in graph.class_names]
     order = np.argsort(-probabilities, axis=1, kind="stable")
