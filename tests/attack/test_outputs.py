@@ -170,6 +170,7 @@ def test_records_that_the_store_cannot_take_go_to_another(tmp_path, monkeypatch)
 def sharpen(*arguments: str, **options) -> subprocess.Popen[bytes]:
     def heed() -> None:  # what a shell has its background processes ignore, these tests among them
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     command = [sys.executable, "-m", "sharpen", *arguments]
     return subprocess.Popen(command, **{"stderr": subprocess.PIPE} | options, preexec_fn=heed)
