@@ -176,7 +176,10 @@ def test_the_account_does_not_see_the_labels_it_judges_by() -> None:
 def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     camps = two_camps()
     candidates = order(list_candidates(), camps)
-    assert candidates[:4] == [Candidate("logistic"), Candidate("grand", 0.5, 0.5), GCN, SHARP]
+    assert candidates[:4] == [Candidate("logistic"), Candidate("grand", 0.5, 1.5), GCN, SHARP]
+    assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (0.5, 1.5), (0.5, 0.5)]
+    assert [(c.lam, c.balance) for c in list_candidates("appnp")] == [(0, 0), (0.5, 0.5), (1, 1)]
+    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 1.25), (0.25, 0.25)]
     assert {c.model for c in candidates} == {
         "mlp", "gcn", "sage", "gat", "appnp", "gprgnn", "grand", "logistic", "linear", "trees",
     }  # fmt: skip
