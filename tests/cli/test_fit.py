@@ -284,8 +284,13 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 
 def test_one_label_of_each_class_is_answered_and_promises_nothing(tmp_path: Path) -> None:
     nodes, edges, _ = write_club(tmp_path, (0, 33))
-    result = run("fit", nodes, edges, *COLUMNS, "--device", "cpu", "--out", tmp_path / "out")
+    options = ("--device", "cpu", "--suggest", "2", "--abstain", "0.6")
+    result = run("fit", nodes, edges, *COLUMNS, *options, "--out", tmp_path / "out")
     assert result.exit_code == 0
+    named = pd.read_csv(tmp_path / "out" / "suggestions.csv")["id"]
+    assert f"Worth labeling next: {', '.join(named)};" in result.stdout
+    assert "Abstaining below 0.6:" in result.stdout
+    assert "Reasons are" in result.stdout
     assert result.stdout.startswith("How often predictions are right cannot be said")
     assert "Used: self-training on S²GC features." in result.stdout
     assert "give at least 3 labeled nodes in each of two classes" in result.stdout

@@ -8,6 +8,7 @@ import torch
 from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from sharpen.fitting import propagated
 from sharpen.fitting.aggregates import LinearOnColumns, TreesOnColumns
@@ -85,6 +86,27 @@ def test_a_table_has_columns_of_neighbours_and_never_the_own_label() -> None:
     assert table[3] == pytest.approx([0, 7, 0, 0, 0, 7, 7, 0.5, 0.5, 0])
     other = dataclasses.replace(graph, y=torch.tensor([0, 0, 1, -1]))  # another label of its own: the same row
     assert model._table(other, numeric, known_of(other), 2)[1] == pytest.approx(table[1])
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_a_linear_model_listens_to_neighbours_as_far_as_they_help(around: bool) -> None:
+    """Either a node's own columns tell its class or those of its neighbours; it is held against regression on all of them."""
+    rng, gain = np.random.default_rng(0), []
+    for draw in range(5):
+        y = np.repeat([0, 1], 100)
+        ring = np.concatenate([np.stack([np.arange(100), (np.arange(100) + k) % 100]) for k in (1, 2)], axis=1)
+        edges = np.concatenate([ring, ring + 100], axis=1) if around else rng.integers(200, size=(2, 400))
+        graph = Graph(x=rng.normal(size=(200, 6)) + (0.4 if around else 0.8) * y[:, None], edge_index=edges, y=y)
+        known = np.full(200, -1)
+        picked = np.concatenate([rng.permutation(100)[:12] + first for first in (0, 100)])
+        known[picked] = y[picked]
+        model = LinearOnColumns()
+        state = model.fit(graph, known, 2, seed=draw, balanced=False)
+        table = StandardScaler().fit_transform(model._table(graph, state["numeric"], known, 2))
+        plain = LogisticRegression(max_iter=1000).fit(table[picked], y[picked])
+        said = model.scores(graph, state, known, 2).argmax(1)
+        gain.append(float((said == y).mean() - (plain.predict(table) == y).mean()))
+    assert np.mean(gain) > (-0.01 if around else 0.01)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

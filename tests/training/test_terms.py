@@ -118,8 +118,16 @@ def test_what_cannot_be_asked_is_named(options: dict[str, object], message: str)
         run([Trial()], **options)
 
 
-def test_a_pyg_graph_gets_the_way_to_a_graph_and_its_splits() -> None:
-    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]))
-    for splits in (None, [Split("s", train=[0], val=[1], test=[2])]):
-        with pytest.raises(InputError, match=r"data is a Data; .*sharpen.Graph.from_pyg .*sharpen.splits.from_masks"):
-            train(data, [Trial()], splits=splits)  # type: ignore[arg-type]
+def test_a_pyg_graph_is_trained_as_a_graph_is() -> None:
+    data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
+    splits = [Split("s", train=[0, 1], val=[2], test=[3])]
+    trial = Trial(model="gcn", layers=2, hidden=2, dropout=0.0, lr=0.01, weight_decay=0.0, epochs=2)
+    (record,) = train(data, [trial], splits=splits)
+    (same,) = train(Graph.from_pyg(data), [trial], splits=splits)
+    assert record.test == same.test
+    assert record.best_epoch == same.best_epoch
+
+
+def test_what_is_no_graph_gets_the_way_to_a_graph_and_its_splits() -> None:
+    with pytest.raises(InputError, match=r"data is a list; .*sharpen.Graph.from_pyg .*sharpen.splits.from_masks"):
+        train([[0, 1]], [Trial()])  # type: ignore[arg-type]

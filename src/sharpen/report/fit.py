@@ -147,16 +147,14 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     Args:
         summary: What ``sharpen fit`` writes to ``summary.json``.
     """
-    if not is_checked(summary):
-        return [*_opening(summary), *(f"Note: {note}." for note in summary["notes"])]
-    expected = summary["expected"]
-    lines = [
-        *_opening(summary),
-        "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
-        _row("chosen", expected),
-        *(_row(name, account) for name, account in summary["baselines"].items()),
-        _LEGEND,
-    ]
+    lines = _opening(summary)
+    if is_checked(summary):
+        lines += [
+            "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
+            _row("chosen", summary["expected"]),
+            *(_row(name, account) for name, account in summary["baselines"].items()),
+            _LEGEND,
+        ]
     if summary["abstain"] is not None:
         lines.append(_abstention(summary))
     if summary.get("reasons"):

@@ -63,7 +63,7 @@ def test_curves_are_means_and_the_gap_is_their_difference() -> None:
     assert unsure[0]["x"][-1] == 999
     middle = runs[1]["entropy_unlabeled"][np.array(unsure[0]["x"], dtype=int)]
     assert unsure[0]["y"] == pytest.approx(middle.tolist(), rel=1e-4)
-    assert np.array(gap[0]["y"]) == pytest.approx(np.array(unsure[0]["y"]) - np.array(unsure[1]["y"]), abs=1e-4)
+    assert np.array(gap[0]["y"]) == pytest.approx(np.array(unsure[1]["y"]) - np.array(unsure[0]["y"]), abs=1e-4)
     assert score[0]["name"] == "validation, λ = 1"
     assert "low" in unsure[0]
     assert "low" not in unsure[2]  # one plain run has no spread

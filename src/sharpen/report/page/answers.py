@@ -23,16 +23,16 @@ def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     >>> suggested_sections({"suggestions": None})
     []
-    >>> row = {"id": "n7", "label": "a", "probability": 0.5, "left": 0.8}
-    >>> suggested_sections({"suggestions": [row]})[0]["title"]
-    'Worth labeling next'
+    >>> row = {"id": "n7", "label": "a", "probability": 0.5, "left": 0.8427}
+    >>> worth = suggested_sections({"suggestions": [row]})[0]
+    >>> worth["title"], worth["views"][0]["charts"][0]["columns"][-1]["values"]
+    ('Worth labeling next', [84.27])
     """
     rows = summary.get("suggestions")
     if rows is None:
         return []
     if not rows:
         return [section("Worth labeling next", words(["Every node has a label."]), half=False)]
-    left = rounded((100 * row["left"] for row in rows), 1)
     chart = {
         "kind": "table",
         "title": "",
@@ -40,7 +40,12 @@ def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
             {"name": "node", "kind": "text", "values": [shortened(str(row["id"])) for row in rows]},
             {"name": "predicted now", "kind": "text", "values": [shortened(row["label"]) for row in rows]},
             {"name": "probability", "kind": "number", "values": rounded(r["probability"] for r in rows), "decimals": 3},
-            {"name": "left uncertain, %", "kind": "number", "values": left, "decimals": 1},
+            {
+                "name": "left uncertain, %",
+                "kind": "number",
+                "values": rounded(100 * row["left"] for row in rows),
+                "decimals": 1,
+            },
         ],
         "rows": 20,
         "plain": len(rows) <= 20,

@@ -39,6 +39,8 @@ def training_charts(
     >>> charts = training_charts([trace], [trace], "λ = 0.5", metric="accuracy", q=2.0, plain_q=2.0, chosen=1)
     >>> [chart["title"] for chart in charts]
     ['Uncertainty of predictions', 'Their gap', 'Accuracy']
+    >>> charts[1]["y"]["label"], charts[1]["series"][0]["y"]
+    ('H_L − H_U', [0.0, -0.1])
     """
     alike = plain if q == plain_q else []
     unit = axis(_UNCERTAINTY.get(q, f"Tsallis uncertainty, q = {q:g}"), decimals=3)
@@ -60,9 +62,9 @@ def training_charts(
         lines(
             "Their gap",
             epoch,
-            axis("H_U − H_L", decimals=3),
+            axis("H_L − H_U", decimals=3),
             [*_mean(name, "green", sharp, "gap"), *_mean("plain", "grey", alike, "gap", dash=True)],
-            summary="How much less sure of unlabeled than of labeled nodes.",
+            summary="How much surer of unlabeled than of labeled nodes; below 0, less sure.",
         ),
         lines(
             metric if metric.isupper() or "-" in metric else metric.capitalize(),
@@ -104,4 +106,4 @@ def _mean(
 
 
 def _trace(run: Traces, key: str) -> np.ndarray:
-    return run["entropy_unlabeled"] - run["entropy_labeled"] if key == "gap" else run[key]
+    return run["entropy_labeled"] - run["entropy_unlabeled"] if key == "gap" else run[key]

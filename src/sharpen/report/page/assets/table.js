@@ -68,7 +68,7 @@ function tableView(host, spec, onpick) {
         return el("th", { scope: "row" }, el("button", { type: "button", class: "pick", title: "Show in the drawing", onclick: () => onpick(row) }, text));
       }
       const swatch = column.colors && text ? el("span", { class: "swatch", color: column.colors[column.values[row]] ?? "other" }) : null;
-      return el(index === 0 ? "th" : "td", { scope: index === 0 ? "row" : null, class: { number: "right", class: "name" }[column.kind] ?? null }, swatch, text);
+      return el(index === 0 ? "th" : "td", { scope: index === 0 ? "row" : null, class: { number: "right", class: "name", remark: "remark" }[column.kind] ?? null }, swatch, text);
     });
     return el("tr", { class: "mark" }, ...cells);
   }
