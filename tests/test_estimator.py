@@ -23,6 +23,7 @@ from torch_geometric.nn.models import SGFormer
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
 from sharpen.files import FeatureEncoder, read_nodes_and_edges
+from sharpen.fitting import search
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.runs import Run
 from sharpen.graph import Graph
@@ -215,7 +216,8 @@ def test_a_spreading_model_is_saved_whole(spreading: NodeClassifier, tmp_path: P
 def test_whether_the_graph_was_cut_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was fitted in batches is predicted in batches later, however much memory there is then: the same bits."""
     monkeypatch.setattr(memory, "memory_left", lambda device: 1000)
-    classifier = NodeClassifier(model="gcn", lam=0.25, balance=0.0, **SMALL).fit(two_camps())
+    monkeypatch.setattr(search, "rounds_wanted", lambda labeled: 1)
+    classifier = NodeClassifier(model="gcn", lam=0.25, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
     assert any("training in batches" in note for note in classifier.report_["notes"])
     assert any("known labels are not spread" in note for note in classifier.report_["notes"])
     before = classifier.predict_proba(two_camps())
@@ -228,8 +230,9 @@ def test_whether_the_graph_was_cut_is_saved(tmp_path: Path, monkeypatch: pytest.
     assert layerwise
 
 
-def test_a_module_is_saved_without_its_code(tmp_path: Path) -> None:
-    classifier = NodeClassifier(make_sgformer, lam=0.25, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
+def test_a_module_is_saved_without_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "rounds_wanted", lambda labeled: 1)
+    classifier = NodeClassifier(make_sgformer, lam=0.0, balance=0.0, **(SMALL | {"epochs": 3})).fit(two_camps())
     assert classifier.report_["chosen"][0]["model"].endswith(":make_sgformer")
     classifier.save(tmp_path / "m.safetensors")
     with pytest.raises(InputError, match="load it with model="):
