@@ -205,13 +205,17 @@ def test_the_account_does_not_see_the_labels_it_judges_by() -> None:
 def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     camps = two_camps()
     candidates = order(list_candidates(), camps)
-    assert candidates[:4] == [Candidate("logistic"), Candidate("grand", 0.5, 0.5), GCN, SHARP]
+    assert candidates[:4] == [Candidate("logistic"), Candidate("grand", 0.5, 1.5), GCN, SHARP]
+    assert order(list_candidates(), two_camps(labeled=40))[1] == Candidate("grand", 0.5, 0.5)  # 20 of each class
+    assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (0.5, 0.5), (0.5, 1.5)]
+    assert [(c.lam, c.balance) for c in list_candidates("appnp")] == [(0, 0), (0.5, 0.5), (1, 1)]
+    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 0.25), (0.25, 1.25)]
     assert {c.model for c in candidates} == {
         "mlp", "gcn", "sage", "gat", "appnp", "gprgnn", "grand", "logistic", "linear", "trees",
     }  # fmt: skip
     assert len(set(candidates)) == len(candidates)
     few = dataclasses.replace(camps, y=torch.where(torch.arange(40) < 6, camps.y, -1))
-    assert order(list_candidates(), few)[1] == Candidate("self-training")
+    assert order(list_candidates(), few)[1:3] == [Candidate("self-training"), Candidate("grand", 0.5, 1.5)]
     alone = dataclasses.replace(camps, edge_index=torch.empty((2, 0), dtype=torch.long))
     assert {c.model for c in order(list_candidates(), alone)} == {"mlp", "logistic", "linear", "trees"}
     wide = dataclasses.replace(camps, x=np.ones((40, 600)))
