@@ -42,6 +42,7 @@ def edited(rings: Path, path: Path, edit: Callable[[Header, Tensors], object]) -
     text = edit(header, tensors)
     metadata["sharpen"] = text if isinstance(text, str) else json.dumps(header)
     metadata["format"] = "sharpen-5"  # of before checksums, so that what else is checked is told
+    del metadata["checksum"]
     save_file({name: value.contiguous() for name, value in tensors.items()}, path, metadata=metadata)
     return path
 
