@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from sharpen.fitting import propagated
+from sharpen.fitting import propagated, wide
 from sharpen.fitting.aggregates import LinearOnColumns, TreesOnColumns
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.candidates import Candidate
@@ -107,6 +107,34 @@ def test_a_linear_model_listens_to_neighbours_as_far_as_they_help(around: bool) 
         said = model.scores(graph, state, known, 2).argmax(1)
         gain.append(float((said == y).mean() - (plain.predict(table) == y).mean()))
     assert np.mean(gain) > (-0.01 if around else 0.01)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_columns_are_taken_at_unit_length_beside_those_of_neighbours(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores are those of a dense table written out; a graph that grows by a node is predicted as well."""
+    monkeypatch.setattr(wide, "MOST_COLUMNS", 2)
+    camps = two_camps()
+    graph = dataclasses.replace(camps, x=camps.x.to_sparse_csr()) if sparse else camps
+    known, model = known_of(camps), LinearOnColumns()
+    state = model.fit(graph, known, 2, seed=0, balanced=False)
+    assert set(state) == {"own", "around", "more", "mean", "scale", "bias"}
+    a = graph.adjacency.to_scipy().toarray() > 0
+    np.fill_diagonal(a, False)
+    x = camps.x.numpy() / np.linalg.norm(camps.x.numpy(), axis=1, keepdims=True)
+    count = np.maximum(1, a.sum(1, keepdims=True))
+    votes = np.stack([(a & (known == c)).sum(1) for c in (0, 1)], axis=1)
+    total = votes.sum(1, keepdims=True)
+    more = np.hstack([np.log1p(a.sum(1, keepdims=True)), (votes + 0.5) / (total + 1), np.log1p(total)])
+    wanted = x @ state["own"].T + a @ x / count @ state["around"].T
+    wanted += (more - more.mean(0)) / more.std(0).clip(1e-9) @ state["more"].T + state["bias"]
+    assert model.scores(graph, state, known, 2) == pytest.approx(wanted, abs=1e-4)
+    labeled = known >= 0
+    assert (wanted.argmax(1) == known)[labeled].mean() > 0.9
+    model.check(state, graph.num_features, 2)
+    with pytest.raises(ValueError, match="own has shape"):
+        model.check({**state, "own": state["own"][:, 1:]}, graph.num_features, 2)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

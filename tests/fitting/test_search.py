@@ -11,6 +11,7 @@ from sharpen.fitting.candidates import Candidate, list_candidates, order
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import search
 from sharpen.graph import Graph
+from sharpen.models.registry import model_info
 from tests.fitting.camps import trained, two_camps
 
 NETWORKS = order(list_candidates(["mlp", "gcn", "sage", "gat"]), two_camps(), automatic=False)
@@ -22,6 +23,9 @@ class Slow:
     def __init__(self, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.seconds, self.calls = 0.0, seconds, []
         monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
+
+    def cost(self, model: str) -> float:
+        return model_info(model).cost
 
     def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
         self.calls.append(len(runs))
@@ -61,7 +65,7 @@ def test_a_short_budget_is_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_essential_runs_even_if_nothing_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = Slow(100.0, monkeypatch)
     found = search(backbone, two_camps(), NETWORKS, budget=1)
-    assert [m.candidate for m in found.runs] == [Candidate("gcn"), Candidate("gcn", 0.25), Candidate("mlp")]
+    assert [m.candidate for m in found.runs] == [Candidate("gcn"), Candidate("gcn", 0.25, 0.25), Candidate("mlp")]
     assert "1 of 5 folds" in found.notes[0]
 
 

@@ -8,7 +8,7 @@ import torch
 
 from sharpen.errors import InputError
 from sharpen.fitting.calibrated import cross_fit, fit_mean_temperature, mean_probabilities, quality, sharpen_by
-from sharpen.fitting.candidates import Candidate, list_candidates, order
+from sharpen.fitting.candidates import Candidate, list_candidates, order, trust_in
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import deal
 from sharpen.fitting.runs import Run
@@ -110,10 +110,18 @@ def test_noise_beside_a_model_is_not_taken_for_help() -> None:
     assert noisy <= 8
 
 
-def test_of_models_of_tables_the_linear_one_is_trusted_first() -> None:
-    linear, trees = Candidate("linear"), Candidate("trees")
-    shares = choose(evidence({trees: [0], GCN: [1], linear: [2]}))
-    assert shares[linear] > shares[GCN] > shares[trees]
+def test_what_paid_on_graphs_of_this_kind_is_trusted_first() -> None:
+    linear, trees, grand = Candidate("linear"), Candidate("trees"), Candidate("grand", 1, 1)
+    table, words = two_camps(), Graph(x=np.eye(200), edge_index=[[0], [1]])
+    alike = {trees: [0], GCN: [1], linear: [2], grand: [3]}
+    runs = [m for c, nodes in alike.items() for m in runs_of(c, Y, nodes)]
+    on_table, on_words = (choose(Evidence(runs, Y, trust=trust_in(graph))) for graph in (table, words))
+    assert on_table[linear] > 2 * on_words[linear]
+    assert on_words[grand] > 2 * on_table.get(grand, 0)
+    assert on_table[linear] > on_table[trees]
+    # Where labels say otherwise, they are heard.
+    runs = [m for c, nodes in {GCN: [], grand: list(range(15))}.items() for m in runs_of(c, Y, nodes)]
+    assert choose(Evidence(runs, Y, trust=trust_in(words))) == {GCN: 1.0}
 
 
 def test_of_equals_the_less_surprised_wins() -> None:
@@ -205,21 +213,22 @@ def test_the_account_does_not_see_the_labels_it_judges_by() -> None:
 def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     camps = two_camps()
     candidates = order(list_candidates(), camps)
-    assert candidates[:4] == [Candidate("logistic"), Candidate("grand", 0.5, 1.5), GCN, SHARP]
-    assert order(list_candidates(), two_camps(labeled=40))[1] == Candidate("grand", 0.5, 0.5)  # 20 of each class
-    assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (0.5, 0.5), (0.5, 1.5)]
+    few, many = Candidate("grand", 0.5, 3), Candidate("grand", 1, 1)
+    assert candidates[:5] == [Candidate("logistic"), GCN, Candidate("gcn", 0.25, 0.25), few, many]
+    assert order(list_candidates(), two_camps(labeled=40))[2:5] == [SHARP, many, few]  # 20 of each class
+    assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (1, 1), (0.5, 3)]
     assert [(c.lam, c.balance) for c in list_candidates("appnp")] == [(0, 0), (0.5, 0.5), (1, 1)]
-    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 0.25), (0.25, 1.25)]
+    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 1), (0.25, 3)]
     assert {c.model for c in candidates} == {
         "mlp", "gcn", "sage", "gat", "appnp", "gprgnn", "grand", "logistic", "linear", "trees",
     }  # fmt: skip
     assert len(set(candidates)) == len(candidates)
     few = dataclasses.replace(camps, y=torch.where(torch.arange(40) < 6, camps.y, -1))
-    assert order(list_candidates(), few)[1:3] == [Candidate("self-training"), Candidate("grand", 0.5, 1.5)]
+    assert order(list_candidates(), few)[1:3] == [Candidate("self-training"), GCN]
     alone = dataclasses.replace(camps, edge_index=torch.empty((2, 0), dtype=torch.long))
     assert {c.model for c in order(list_candidates(), alone)} == {"mlp", "logistic", "linear", "trees"}
     wide = dataclasses.replace(camps, x=np.ones((40, 600)))
-    assert "trees" not in {c.model for c in order(list_candidates(), wide)}
+    assert {"linear", "trees"} & {c.model for c in order(list_candidates(), wide)} == {"linear"}
     assert "trees" in {c.model for c in order(list_candidates("trees"), wide, automatic=False)}
 
 

@@ -28,9 +28,10 @@ from sharpen.training.threads import suitable_threads
 from sharpen.training.trials import blueprint_of
 from sharpen.trial import ARCHITECTURE, Trial
 
-# GRAND is narrow, and needs more weight decay on features whose rows have length 1.
-_OF_MODELS: dict[str, dict[str, Any]] = {"grand": {"hidden": 32, "weight_decay": 0.005}}
-_USUAL_DECAY = 0.0005
+# GRAND is narrow, needs more weight decay on features whose rows have length 1, and more epochs, since it sees a part of them only.
+_OF_MODELS: dict[str, dict[str, Any]] = {"grand": {"hidden": 32, "weight_decay": 0.005, "epochs": 200}}
+_ARGUMENTS: dict[str, dict[str, Any]] = {"grand": {"dropcolumn": 0.3, "consistency": 1.5}}
+_USUAL_TRAINING = {"weight_decay": 0.0005, "epochs": 100}
 USUAL = {"layers": 2, "hidden": 64, "dropout": 0.5, "norm": "none", "residual": False, "input_linear": False}
 """The architecture of a fit, unless somebody says otherwise."""
 # What spreading labels over a graph takes is about what this model does.
@@ -91,7 +92,7 @@ class Backbone:
         name = self._names.get(model, model)
         info, settings = model_info(name), dict(self.settings)
         for field, value in _OF_MODELS.get(name, {}).items():  # unless somebody asked for another
-            if settings[field] == {**USUAL, "weight_decay": _USUAL_DECAY}[field]:
+            if settings[field] == {**USUAL, **_USUAL_TRAINING}[field]:
                 settings[field] = value
         own = None if name in REGISTRY else Blueprint(name, 1, 1, {})
         for field in ARCHITECTURE:
@@ -99,8 +100,14 @@ class Backbone:
             # A model of somebody's own keeps its own defaults: of what it takes, it gets what differs from ours.
             if field in info.settings or (own is not None and value != USUAL[field] and own.takes(field)):
                 settings[field] = value
-        arguments = self.model_args if name not in PAPER_MODELS else None
+        arguments = None if name in PAPER_MODELS else {**_ARGUMENTS.get(name, {}), **(self.model_args or {})} or None
         return Trial(model=name, model_args=arguments, **settings, **fields)
+
+    def cost(self, model: str) -> float:
+        """How long a run takes, that of a GCN being 1."""
+        name = self._names.get(model, model)
+        longer = _OF_MODELS.get(name, {}).get("epochs", _USUAL_TRAINING["epochs"]) / _USUAL_TRAINING["epochs"]
+        return model_info(name).cost * longer
 
     def _blueprint(self, model: str, num_features: int, num_classes: int) -> Blueprint:
         return blueprint_of(num_features, num_classes, self._trial(model))

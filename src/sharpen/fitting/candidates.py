@@ -3,13 +3,16 @@ order to try it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from sharpen.advice import first_choice
 from sharpen.errors import InputError
+from sharpen.fitting.spreading import features_of
+from sharpen.fitting.wide import is_wide
 from sharpen.graph import Graph
 from sharpen.models.custom import register
 from sharpen.models.registry import ESTIMATORS, MODELS_SHORT, PAPER_MODELS, REGISTRY, check_model, model_info
@@ -18,20 +21,19 @@ from sharpen.models.registry import ESTIMATORS, MODELS_SHORT, PAPER_MODELS, REGI
 _SEARCHED_LAMS = (0.25, 0.5, 0.1, 1.0)
 # With the same weight for the balance: what models that are not the paper's are tried with.
 _FEW_LAMS = (0.5, 1.0)
-# GRAND's two draws are to agree with their sharpened mean, which empties classes as λ does: with few labels
-# the balance has to outweigh both. With 20 for each class of Cora that costs a point: from so many on it is tried later.
-_SHARPENING_OF_ITS_OWN = {"grand": 1.0}
-_UNBALANCED_LABELS = 10
+# λ and balance of models with a grid of their own. GRAND's two draws are to agree with their sharpened mean, which empties classes
+# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point.
+_OWN_GRID = {"grand": ((1.0, 1.0), (0.5, 3.0))}
+FEW_LABELS = 10
+"""With so many labels of a class or fewer, labels are few."""
 # Self-training is tried where classes have no more labels than this in the median.
 _SELF_TRAINING_LABELS = 3
-# Graphs with more columns, such as bags of words, have no candidates that are made for tables.
-_MOST_COLUMNS = 512
 # So many edges between labeled nodes tell whether neighbours are alike.
 _ENOUGH_EDGES = 20
 _AUTO = (*PAPER_MODELS, "appnp", "gprgnn", "grand", *ESTIMATORS)
 _WITHOUT_EDGES = ("mlp", "logistic", "self-training", "linear", "trees")
 # Where labels are few and neighbours alike; and where neighbours differ, or nothing is known.
-_FAMILIES = ("logistic", "self-training", "grand", "gcn", "mlp", "linear", "trees", "appnp", "sage", "gprgnn", "gat")
+_FAMILIES = ("logistic", "self-training", "gcn", "grand", "linear", "mlp", "trees", "sage", "appnp", "gprgnn", "gat")
 _LARGE = ("logistic", "linear", "trees", "mlp", "gcn", "sage", "gprgnn", "appnp", "gat", "grand", "self-training")
 # From so many edges on, what is cheap comes first.
 _MANY_EDGES = 500_000
@@ -114,7 +116,7 @@ def list_candidates(
     >>> [c.name for c in list_candidates("gcn", lam=0.25, balance=0.0)]
     ['plain GCN', 'GCN with λ = 0.25']
     >>> [c.name for c in list_candidates(["logistic", "grand"])]
-    ['logistic regression on S²GC features', 'plain GRAND', 'GRAND with λ = 0.5 and balance 0.5', 'GRAND with λ = 0.5 and ...']
+    ['logistic regression on S²GC features', 'plain GRAND', 'GRAND with λ = 1 and balance 1', 'GRAND with λ = 0.5 and balance 3']
     """
     found = []
     for name in models_of(model):
@@ -123,15 +125,14 @@ def list_candidates(
             found.append(Candidate(name))
             continue
         few = name in REGISTRY and name not in PAPER_MODELS
-        own = _SHARPENING_OF_ITS_OWN.get(name)
-        searched = _FEW_LAMS[: 1 if own else None] if few else _SEARCHED_LAMS
-        lams = searched if automatic[0] else _numbers(lam, "lam")
+        lams = (_FEW_LAMS if few else _SEARCHED_LAMS) if automatic[0] else _numbers(lam, "lam")
         pairs: list[tuple[float, float]] = [(0.0, 0.0)]
-        if automatic[1]:
-            weights = (0.0, own) if own else (0.0,)
-            pairs += [
-                (v, w) for v in lams for w in ([v + more for more in weights] if few else (0.0, v)) if v > 0 or w == 0
-            ]
+        if automatic == (True, True) and name in _OWN_GRID:
+            pairs += _OWN_GRID[name]
+        elif automatic[1] and name in _OWN_GRID:
+            pairs += [(v, w) for v in lams for _, w in _OWN_GRID[name] if v > 0]
+        elif automatic[1]:
+            pairs += [(v, w) for v in lams for w in ((v,) if few else (0.0, v)) if v > 0 or w == 0]
         else:
             pairs += [(value, weight) for weight in _numbers(balance, "balance") for value in lams]
         found += [Candidate(name, *pair) for pair in dict.fromkeys(pairs)]
@@ -159,7 +160,7 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
 
     >>> graph = Graph(x=np.eye(4), edge_index=[[0, 1], [1, 2]], y=[0, 0, 1, -1])
     >>> [c.name for c in order(list_candidates(), graph)][:4]
-    ['logistic regression on S²GC features', 'self-training on S²GC features', 'GRAND with λ = 0.5 and balance 1.5', 'plain GCN']
+    ['logistic regression on S²GC features', 'self-training on S²GC features', 'plain GCN', 'GCN with λ = 0.25 and balance 0.25']
     """
     y = graph.y.numpy()
     count = np.bincount(y[y >= 0])
@@ -171,7 +172,7 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
             return True
         if name == "self-training":
             return few
-        if name in ("linear", "trees") and graph.num_features > _MOST_COLUMNS:
+        if name == "trees" and is_wide(graph):
             return False
         return bool(graph.num_edges) or name in _WITHOUT_EDGES
 
@@ -187,12 +188,39 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
 
+# What a model is worth before any label has spoken, where others are worth 1: on words, and on tables of other columns.
+_TRUST = {
+    True: {"grand": 6.0, "mlp": 0.5, "trees": 0.3},
+    False: {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3},
+}
+# Words are columns without a negative entry, so many at least, of which a node has no more than this share.
+_FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
+
+
+def trust_in(graph: Graph) -> Callable[[str], float]:
+    """How much each model is worth on a graph of this kind, before any label has spoken: what paid on the graphs tried.
+
+    >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]]) for columns in (4, 200))
+    >>> trust_in(table)("linear"), trust_in(words)("grand")
+    (8.0, 6.0)
+    """
+    x = features_of(graph)
+    entries = x.data if graph.is_sparse else x
+    words = graph.num_features >= _FEWEST_WORDS and entries.size and entries.min() >= 0
+    words = words and np.count_nonzero(entries) <= _WORDS_OF_A_NODE * graph.num_nodes * graph.num_features
+    worth = _TRUST[bool(words and graph.num_edges)]
+    return lambda model: worth.get(model, 1.0)
+
+
 def _first_of(name: str, own: list[Candidate], labels: float) -> list[Candidate]:
-    """What a model is tried with first: plain, a GCN sharpened too, GRAND sharpened alone, which is its strength."""
+    """What a model is tried with first: plain, a GCN sharpened too, GRAND sharpened in both ways, which is its strength."""
     sharpened = [candidate for candidate in own if candidate.sharpens][:1]
     if name == "grand" and sharpened:
-        return sharpened if labels > _UNBALANCED_LABELS else [max(own, key=lambda candidate: candidate.balance)]
-    return own[:1] + (sharpened if name == "gcn" else [])
+        return sorted((c for c in own if c.sharpens), key=lambda c: c.balance, reverse=labels <= FEW_LABELS)[:2]
+    if name == "gcn":
+        advised = Candidate(name, *first_choice(labels))
+        return own[:1] + ([advised] if advised in own else sharpened)
+    return own[:1]
 
 
 def _alike(graph: Graph) -> bool:

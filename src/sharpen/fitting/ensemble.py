@@ -11,13 +11,16 @@ from scipy.special import softmax
 from sharpen.evaluation.calibration import temperature_for_confidence
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.calibrated import fit_mean_temperature, sharpen_by
-from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.candidates import FEW_LABELS, Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes
 from sharpen.fitting.runs import Listener, Run
 from sharpen.fitting.selection import Shares
 from sharpen.fitting.spreading import CAUTION
 from sharpen.graph import Graph
+
+# What runs on all labels have of the share of their candidate; runs on folds learn from too few where labels are few.
+_ON_ALL, _ON_ALL_OF_FEW = 0.5, 0.75
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def build_ensemble(
     backbone: Backbone,
     *,
     isolated: IsolatedNodes | None = None,
-    on_all: Mapping[Candidate, Run] | None = None,
+    on_all: Mapping[Candidate, Sequence[Run]] | None = None,
     final: Run | None = None,
 ) -> Ensemble:
     """The ensemble of all runs of the chosen candidates, or of the final one, and its temperature.
@@ -101,18 +104,19 @@ def build_ensemble(
         known: The labels that may be used where it predicts, −1 elsewhere.
         backbone: What they were trained with.
         isolated: What is known of nodes without an edge.
-        on_all: Runs on all labels, which count as much as those on folds together.
+        on_all: Runs on all labels: they count as much as those on folds together, and three times as much with few labels.
         final: One run on all labels, in the place of all others.
     """
     parts, rounds = [], list[list[int | None]]()
+    whole = _ON_ALL if np.median(np.bincount(evidence.y)) > FEW_LABELS else _ON_ALL_OF_FEW
     for candidate, share in shares.items():
         own, counts = [run for run in evidence.runs[candidate] if run.ok], evidence.weights(candidate).tolist()
-        more = (on_all or {}).get(candidate)
-        parts.append(Part(candidate, share if more is None else share / 2, counts, [run.weights for run in own]))
+        more = (on_all or {}).get(candidate, ())
+        parts.append(Part(candidate, share * (1 - whole) if more else share, counts, [run.weights for run in own]))
         rounds.append([*_places_in_round([run.round_number for run in own])])
-        if more is not None:
-            parts.append(Part(candidate, share / 2, counts, [more.weights]))
-            rounds.append([None])
+        if more:
+            parts.append(Part(candidate, share * whole, counts, [run.weights for run in more]))
+            rounds.append([None] * len(more))
     temperature = fit_mean_temperature(evidence, shares)
     ensemble = Ensemble(parts, temperature, None if isolated is None else isolated.temperature)
     if final is None and all(own == [0] * len(own) for own in rounds):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import softmax
@@ -38,9 +38,17 @@ class Evidence:
         runs: All that were trained.
         y: Classes of all nodes, −1 for unknown.
         metric: ``accuracy``, or ``balanced-accuracy``, in which every class counts the same.
+        trust: How much each model is worth before any label has spoken (:func:`sharpen.fitting.candidates.trust_in`).
     """
 
-    def __init__(self, runs: Sequence[Run], y: np.ndarray, metric: str = "accuracy") -> None:
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        y: np.ndarray,
+        metric: str = "accuracy",
+        trust: Callable[[str], float] = lambda model: 1.0,
+    ) -> None:
+        self.trust = trust
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]
         self.num_classes = runs[0].opinions.shape[2]

@@ -13,7 +13,7 @@ from sharpen.errors import InputError
 from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.calibrated import cross_fit
-from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.candidates import Candidate, trust_in
 from sharpen.fitting.ensemble import Ensemble, build_ensemble
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
@@ -108,17 +108,18 @@ def conclude(
         notes, columns: For the report: what is known already.
     """
     y = graph.y.numpy()
-    evidence = Evidence(found.runs, y, metric)
+    evidence = Evidence(found.runs, y, metric, trust_in(graph))
     shares = choose(evidence, ensemble=ensemble)
     best = next(iter(shares))
     if graph.edge_weight is not None and any(candidate.model == "gat" for candidate in shares):
         notes = [*notes, "GAT, which is used, learns weights of its own and does not read those of the edges"]
     notes = [*notes, *found.notes]
-    runs_of = {candidate: len(evidence.runs[candidate]) + (candidate in found.on_all) for candidate in shares}
+    runs_of = {candidate: len(evidence.runs[candidate]) + len(found.on_all.get(candidate, ())) for candidate in shares}
     final = None
     if not ensemble:
         # One run on every label takes the place of five on four fifths of them.
-        final = found.on_all.get(best.rough) or backbone.train(graph, [Run(best.rough, all_labels(y), 1000 * seed)])[0]
+        final = next(iter(found.on_all.get(best.rough, ())), None)
+        final = final or backbone.train(graph, [Run(best.rough, all_labels(y), 1000 * seed)])[0]
         if final.ok:
             runs_of[best] = 1
         else:

@@ -12,21 +12,22 @@ import numpy as np
 
 from sharpen.errors import InputError
 from sharpen.fitting.backbone import Backbone
-from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.candidates import Candidate, trust_in
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, draw_round, rounds_wanted
 from sharpen.fitting.runs import Run
 from sharpen.fitting.selection import choose, shortlist
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
-from sharpen.models.registry import model_info
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
-_FIRST_SHARE = 0.6
+_FIRST_SHARE = 0.7
 _MOST_ROUNDS = 20
 # Without these the search could not say whether sharpening or the graph helps.
 _ESSENTIAL = 3
+# So many runs on all labels of each network that is chosen, from seeds of their own; one needs no seed, and is run once.
+_ON_ALL = 3
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Found:
     """What a search trained: all runs, in how many rounds, what it left out and why; and runs of the best on all labels."""
 
     runs: list[Run]
-    on_all: dict[Candidate, Run]
+    on_all: dict[Candidate, list[Run]]
     rounds: int
     seconds: float
     notes: list[str]
@@ -43,8 +44,8 @@ class Found:
 class _Clock:
     """How long runs take, and how much time is left."""
 
-    def __init__(self, budget: float) -> None:
-        self._start, self.limit = time.perf_counter(), 60 * budget
+    def __init__(self, budget: float, cost: Callable[[str], float]) -> None:
+        self._start, self.limit, self._cost = time.perf_counter(), 60 * budget, cost
         self._unit, self._of_models = 0.0, dict[str, float]()
 
     @property
@@ -57,7 +58,7 @@ class _Clock:
         if len(set(models)) == 1:
             self._of_models[models[0]] = seconds / len(models)
         if not self._unit or any(candidate.is_network for candidate in candidates):
-            self._unit = seconds / sum(model_info(model).cost for model in models)
+            self._unit = seconds / sum(map(self._cost, models))
             for model in set(
                 models
             ):  # a machine that has become slow or fast is so for those that were not timed alone
@@ -66,7 +67,7 @@ class _Clock:
 
     def forecast(self, candidates: Sequence[Candidate], folds: int = 1) -> float:
         """Seconds for one run of each on each fold."""
-        return folds * sum(self._of_models.get(c.model, self._unit * model_info(c.model).cost) for c in candidates)
+        return folds * sum(self._of_models.get(c.model, self._unit * self._cost(c.model)) for c in candidates)
 
 
 def check_seed(seed: object) -> None:
@@ -155,9 +156,9 @@ class _Going:
             seed,
             tell,
         )
-        self.clock, self.y = _Clock(budget), graph.y.numpy()
+        self.clock, self.y, self._trust = _Clock(budget, backbone.cost), graph.y.numpy(), trust_in(graph)
         self.trained: list[Run] = []
-        self.on_all: dict[Candidate, Run] = {}
+        self.on_all: dict[Candidate, list[Run]] = {}
         self.notes: list[str] = []
         self.first = draw_round(self.y, 0, seed)
         self.folds, self.tried, self.rounds, self.left_out = 0, 0, 1, 0
@@ -180,9 +181,21 @@ class _Going:
         self.trained.extend(self.backbone.train(self.graph, runs))
         self.clock.measure([run.candidate for run in runs], time.perf_counter() - start)
 
+    @property
+    def evidence(self) -> Evidence:
+        """What is known until now."""
+        return Evidence(self.trained, self.y, self.metric, self._trust)
+
+    @property
+    def kept_for_all_labels(self) -> float:
+        """How many seconds runs on all labels may need."""
+        evidence = self.evidence
+        chosen = {candidate.rough for candidate in choose(evidence)} if evidence.sound else set()
+        return _ON_ALL * self.clock.forecast([candidate for candidate in chosen if candidate.is_network])
+
     def best(self) -> tuple[str, float] | None:
         """The name and the held-out score of the best until now."""
-        evidence = Evidence(self.trained, self.y, self.metric)
+        evidence = self.evidence
         if not evidence.sound:
             return None
         best = next(iter(choose(evidence, ensemble=False)))
@@ -229,7 +242,7 @@ def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
                 f"the budget of {going.budget:g} min has room for {going.folds} of {len(first)} folds; a larger budget uses all"
             )
     else:
-        allowed = clock.limit
+        allowed = clock.limit - going.kept_for_all_labels
     while going.tried < len(candidates):
         at_least = max(0, len(essential) - going.tried)
         batch = _next_batch(candidates[going.tried :], clock, going.folds, allowed - clock.elapsed, at_least)
@@ -246,9 +259,9 @@ def _more_rounds(going: _Going) -> None:
     clock, labels = going.clock, int((going.y >= 0).sum())
     wanted = min(_MOST_ROUNDS, math.ceil(rounds_wanted(labels) * max(1.0, going.budget / DEFAULT_BUDGET)))
     while going.rounds < wanted:
-        evidence = Evidence(going.trained, going.y, going.metric)
-        again = list(dict.fromkeys(c.rough for c in [*shortlist(evidence), *_baselines(evidence)]))
-        if clock.elapsed + clock.forecast(again, going.folds) > clock.limit:
+        evidence = going.evidence
+        again = list(dict.fromkeys(c.rough for c in [*choose(evidence), *_baselines(evidence)]))
+        if clock.elapsed + clock.forecast(again, going.folds) > clock.limit - going.kept_for_all_labels:
             going.notes.append(
                 f"the budget of {going.budget:g} min has room for {going.rounds} of {wanted} rounds; a larger budget runs all"
             )
@@ -259,22 +272,22 @@ def _more_rounds(going: _Going) -> None:
 
 
 def _on_all_labels(going: _Going) -> None:
-    """What an ensemble would hold, once more on every label: runs on folds have seen four fifths of them, or fewer."""
-    evidence = Evidence(going.trained, going.y, going.metric)
+    """What an ensemble would hold, once more on every label, the largest shares first, and again while there is time: runs on folds
+    have seen four fifths of the labels, or fewer."""
+    evidence = going.evidence
     if not evidence.sound:
         return
     best = list(dict.fromkeys(candidate.rough for candidate in choose(evidence)))
-    spare = going.clock.limit - going.clock.elapsed
-    chosen = [candidate for candidate in best if not candidate.is_network]
-    for candidate in (candidate for candidate in best if candidate.is_network):
-        if going.clock.forecast([*chosen, candidate]) <= spare:
-            chosen.append(candidate)
-    if chosen:
-        split = all_labels(going.y)
-        trained = going.backbone.train(
-            going.graph, [Run(candidate, split, 1000 * going.seed + 7) for candidate in chosen]
-        )
-        going.on_all = {run.candidate: run for run in trained if run.ok}
+    split, left = all_labels(going.y), going.clock.limit - going.clock.elapsed
+    runs = [Run(candidate, split, 1000 * going.seed + 7) for candidate in best if not candidate.is_network]
+    for turn in range(_ON_ALL):
+        for candidate in (candidate for candidate in best if candidate.is_network):
+            left -= going.clock.forecast([candidate])
+            if left > 0:
+                runs.append(Run(candidate, split, 1000 * going.seed + 7 + 100 * turn))
+    for run in going.backbone.train(going.graph, runs):
+        if run.ok:
+            going.on_all.setdefault(run.candidate, []).append(run)
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,9 +8,9 @@ correction); and the shares go part of the way to those of a prior among the can
 
 .. math:: w = \frac{n \, w_\text{greedy} + n_0 \, w_\text{prior}}{n + n_0}
 
-for n labels, with :math:`n_0` = _PRIOR_LABELS. The prior is equal but for models of tables: with few labels a linear one is worth
-more than others, and boosted trees less. What is used is never worse than the best candidate alone by more than a standard error,
-paired on the labels that both were chosen by: of many candidates, the one that looks best on a dozen labels does so by luck.
+for n labels, with :math:`n_0` = _PRIOR_LABELS. The prior is what experience says of graphs of this kind
+(:func:`sharpen.fitting.candidates.trust_in`). What is used is never worse than the best candidate alone by more than a standard
+error, paired on the labels that both were chosen by: of many candidates, the one that looks best on a dozen labels does so by luck.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from sharpen.fitting.evidence import Evidence
 # So many trained candidates go on after the first round, and so many at most are in the ensemble.
 SHORTLIST, MOST = 6, 6
 _PRIOR_LABELS = 60
-_PRIOR = {"linear": 3.0, "trees": 0.3}
+# A candidate has its part of the prior unless it is worse than the best by more than so many standard errors.
+_DOUBT = 1.5
 _BAGS, _STEPS = 24, 12
 _SMALLEST = 0.03
 
@@ -86,8 +87,8 @@ def choose(
     n = len(weight)
     right = right * np.exp([[-candidate.spread / n] for candidate in listed])
     best = int(_loss(right, weight).argmin())
-    prior = np.array([_PRIOR.get(candidate.model, 1.0) for candidate in listed])
-    prior *= [not _clearly_worse(own, right[best], weight) for own in right]
+    prior = np.array([evidence.trust(candidate.model) for candidate in listed])
+    prior *= [not _clearly_worse(own, right[best], weight, _DOUBT) for own in right]
     shares = (n * _greedy(right, weight) + _PRIOR_LABELS * prior / prior.sum()) / (n + _PRIOR_LABELS)
     order = np.argsort(-shares, kind="stable")[:MOST]
     order = order[shares[order] >= _SMALLEST]
@@ -142,8 +143,8 @@ def _greedy(right: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _clearly_worse(one: np.ndarray, other: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether the first has a larger log-loss by more than a standard error, paired label by label.
+def _clearly_worse(one: np.ndarray, other: np.ndarray, weight: np.ndarray, errors: float = 1.0) -> bool:
+    """Whether the first has a larger log-loss by more than so many standard errors, paired label by label.
 
     >>> _clearly_worse(np.array([0.5, 0.5, 0.6]), np.array([0.9, 0.9, 0.8]), np.ones(3))
     True
@@ -151,4 +152,4 @@ def _clearly_worse(one: np.ndarray, other: np.ndarray, weight: np.ndarray) -> bo
     False
     """
     gap = np.log(np.maximum(other, 1e-12) / np.maximum(one, 1e-12)) * weight / weight.mean()
-    return bool(gap.mean() > gap.std() / np.sqrt(len(gap)))
+    return bool(gap.mean() > errors * gap.std() / np.sqrt(len(gap)))

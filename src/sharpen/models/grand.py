@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
@@ -32,30 +33,37 @@ class GRAND(nn.Module):
         hidden, dropout: Of the MLP, which has one hidden layer.
         hops: K.
         dropnode: The share of nodes to drop.
+        dropcolumn: The share of columns to drop, of all nodes alike; anew in every draw.
         consistency: How much agreement counts.
         temperature: T.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, hidden: int = 32, dropout: float = 0.5,
-        hops: int = 8, dropnode: float = 0.5, consistency: float = 1.0, temperature: float = 0.5,
+        hops: int = 8, dropnode: float = 0.5, dropcolumn: float = 0.0, consistency: float = 1.0, temperature: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
         self.first, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
-        self.dropout, self.dropnode = Dropout(dropout), Dropout(dropnode)
+        self.dropout, self.dropnode, self.dropcolumn = Dropout(dropout), Dropout(dropnode), Dropout(dropcolumn)
         self.hops, self.consistency, self.temperature = hops, consistency, temperature
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
         """Class scores of all nodes; in training the logarithm of the mean of two draws."""
-        h = torch.nn.functional.linear(graph.once("rows of length 1", _scaled), self.first.weight)
+        x = graph.once("rows of length 1", _scaled)
         if not self.training:
-            return self._scores(self._averaged(h, graph))
-        drawn = [self.dropnode(torch.ones_like(h[:, :1])) * h for _ in range(2)]
+            return self._scores(self._averaged(linear(x, self.first.weight), graph))
+        drawn = [self._drawn(x) for _ in range(2)]
         log_p = [self._scores(part).log_softmax(-1) for part in self._averaged(torch.cat(drawn, 1), graph).chunk(2, 1)]
         mean = (log_p[0].exp() + log_p[1].exp()) / 2
         target = (mean.detach().clamp_min(1e-12).log() / self.temperature).softmax(-1)
         distance = sum((each.exp() - target).square().sum(-1).mean() for each in log_p) / 2
         return _Beside.apply(mean.clamp_min(1e-12).log(), self.consistency * distance)
+
+    def _drawn(self, x: Tensor) -> Tensor:
+        """The first map of a draw of nodes and columns."""
+        weight = self.first.weight
+        h = linear(x, self.dropcolumn(torch.ones_like(weight[:1])) * weight)
+        return self.dropnode(torch.ones_like(h[:, :1])) * h
 
     def _averaged(self, h: Tensor, graph: Inputs) -> Tensor:
         total = h

@@ -163,7 +163,7 @@ class Members:
     def _trace(self, values: list[Tensor]) -> None:
         self.alive &= torch.isfinite(values[0])
         now = torch.stack([value.to(self.traces.dtype) for value in values])
-        self.traces.index_copy_(1, self.epoch_number[None], now[:, None])
+        self.traces[: len(values)].index_copy_(1, self.epoch_number[None], now[:, None])
 
 
 def _priors(trials: Sequence[Trial], splits: Sequence[Split], y: Tensor, num_classes: int) -> list[list[float]] | None:

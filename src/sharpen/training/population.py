@@ -41,8 +41,11 @@ class Population(Members):
         self.best_logits = torch.zeros(shape, dtype=self.inputs.dtype, device=self.inputs.device)
 
     def epoch(self) -> None:
-        """One training step of every member, then one evaluation."""
-        self._trace(self._train_step() + self._evaluate())
+        """One training step of every member, then one evaluation, unless the last epoch is kept whatever it scores."""
+        step = self._train_step()
+        with torch.no_grad():
+            self.way.refresh(self.leaves, self.parameters)
+        self._trace(step + (self._evaluate() if self.terms.choose == "best" else []))
         self.epoch_number += 1
 
     def _weights(self) -> dict[str, Tensor]:
@@ -58,7 +61,6 @@ class Population(Members):
 
     @torch.no_grad()
     def _evaluate(self) -> list[Tensor]:
-        self.way.refresh(self.leaves, self.parameters)
         logits = self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())
         self.alive &= torch.isfinite(logits.sum((1, 2)))
         val = self._score(logits, self.masks["val"])
@@ -69,6 +71,9 @@ class Population(Members):
     @torch.no_grad()
     def results(self) -> Results:
         """What the members came to. Here, once, the test labels are read."""
+        if self.terms.choose == "last":
+            self.epoch_number -= 1  # of the last epoch, which is over
+            self.traces[len(self.STEP) :, -1] = torch.stack(self._evaluate()).to(self.traces.dtype)
         test = self._score(self.best_logits, self.masks["test"])
         last = self.best_logits
         if self.terms.choose == "best":

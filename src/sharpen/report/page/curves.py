@@ -46,7 +46,9 @@ def training_charts(
     unit = axis(_UNCERTAINTY.get(q, f"Tsallis uncertainty, q = {q:g}"), decimals=3)
     epoch = axis("epoch", decimals=0, air=0.01)
     marks = [] if chosen is None else [{"x": chosen, "label": "chosen"}]
-    return [
+    # Where the last epoch is kept whatever it scores, the others have no scores.
+    scored = any(np.isfinite(run[key]).sum() > 1 for run in (*plain, *sharp) for key in ("train", "val"))
+    charts = [
         lines(
             "Uncertainty of predictions",
             epoch,
@@ -80,6 +82,7 @@ def training_charts(
             summary="Scores of the evaluation after each epoch.",
         ),
     ]
+    return charts[: 2 + scored]
 
 
 def _start(runs: Sequence[Traces]) -> float:
