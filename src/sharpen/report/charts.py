@@ -8,6 +8,7 @@ one. Its ``kind`` is one of
 - ``dots``: paired differences, a dot for each pair;
 - ``heat``: a small map of numbers above and below zero;
 - ``matrix``: a confusion matrix (:func:`matrix`);
+- ``table``: rows that can be sorted and searched (:func:`table`); on the page only;
 - ``shares`` and ``boxes``: how many cells gain or lose, and by how much; on paper only.
 """
 
@@ -154,3 +155,31 @@ def dots(title: str, rows: Sequence[dict[str, Any]], unit: str, **options: Any) 
     'dots'
     """
     return {"kind": "dots", "title": title, "rows": list(rows), "unit": unit, **options}
+
+
+def table(columns: Sequence[dict[str, Any]], **options: Any) -> Chart:
+    """Rows that can be sorted and searched; options: ``sort`` (a column's index), ``down``, ``rows`` (how many are shown at a
+    time), ``plain`` (without a search), ``things`` (what the rows are), ``search``.
+
+    >>> table([texts("class", ["a"])])["columns"]
+    [{'name': 'class', 'kind': 'text', 'values': ['a']}]
+    """
+    return {"kind": "table", "title": "", "columns": list(columns), "wide": True, **options}
+
+
+def texts(name: str, values: Iterable[object]) -> dict[str, Any]:
+    """A column of a table that holds words.
+
+    >>> texts("class", ["a"])["kind"]
+    'text'
+    """
+    return {"name": name, "kind": "text", "values": [shortened(str(value)) for value in values]}
+
+
+def numbers(name: str, values: Iterable[float | None], decimals: int = 0) -> dict[str, Any]:
+    """A column of a table that holds numbers: counts as they are, others :func:`rounded`.
+
+    >>> numbers("probability", rounded([0.123456789]), 3)
+    {'name': 'probability', 'kind': 'number', 'values': [0.12346], 'decimals': 3}
+    """
+    return {"name": name, "kind": "number", "values": list(values), "decimals": decimals}
