@@ -70,10 +70,9 @@ class Leaderboard:
 def leaderboards(field: Outcome) -> list[Leaderboard]:
     """A board for every graph of the study ``field`` (or one like it: its baseline is ranked, its first comparison is the gain).
 
-    >>> import pandas as pd
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.studies import load_study
-    >>> cora = leaderboards(outcome(load_study("field"), "paired", pd.DataFrame()))[0]
+    >>> cora = leaderboards(outcome(load_study("field"), "paired"))[0]
     >>> cora.dataset, cora.ranked, cora.standings[0].reason
     ('cora', (), 'its configuration is not chosen yet')
     """

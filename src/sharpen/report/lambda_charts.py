@@ -19,6 +19,7 @@ from sharpen.report.names import (
     metric_title,
     model_dash,
     model_title,
+    span,
     with_every_lambda,
 )
 
@@ -111,15 +112,13 @@ def curve_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
         ]
         for dataset in dict.fromkeys(curve.dataset for curve in curves)
     }
-    counts = sorted({curve.planned for curve in curves})
-    runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
     return Charts(
         "Every cell over λ",
         rows,
         text="Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0, cut off where it leaves the axes; "
         "every panel has room for a band of its median width, on a scale of its own. Crosshair: λ = 0, no sharpening"
-        f"{marked}. Runs per λ: {runs}.{_lacking(missing)}",
+        f"{marked}. Runs per λ: {span([curve.planned for curve in curves])}.{_lacking(missing)}",
         layout=Layout("curves", (2.5, 1.75), share="x"),
         on_page=False,
     )
@@ -208,8 +207,7 @@ def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> C
             if point.lam != 0 and point.glass is not None:
                 by_lam.setdefault(point.lam, []).append(point.glass)
     by_lam = dict(sorted(by_lam.items()))
-    counts = sorted({len(values) for values in by_lam.values()})
-    cells = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    cells = span([len(values) for values in by_lam.values()])
     return Charts(
         "Gains and losses over λ",
         {"shares": [_shares(by_lam)], "sizes": [_sizes(by_lam)]},

@@ -96,10 +96,9 @@ def gain_sheet(
         contrast, outcome: Which.
         curves: By cell, its scores over λ, and the study they come from.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("universal"), "paper", datasets=["cora"], models=["gcn"])
     >>> from sharpen.report.study_tables import gain_grid
     >>> table = gain_grid(empty, empty.study.compare[0])
     >>> gain_sheet(table, empty.study.compare[0], empty, {})["rows"][0][1][0]["text"]
