@@ -48,46 +48,20 @@ _SPLITS = {
 # Written here, because some copies of the files hold them only as a pickle.
 CLASS_NAMES = {
     "computer": (
-        "Desktops",
-        "Data Storage",
-        "Laptops",
-        "Monitors",
-        "Computer Components",
-        "Video Projectors",
-        "Routers",
-        "Tablets",
-        "Networking Products",
-        "Webcams",
+        "Desktops", "Data Storage", "Laptops", "Monitors", "Computer Components", "Video Projectors", "Routers",
+        "Tablets", "Networking Products", "Webcams",
     ),
     "photo": (
-        "Film Photography",
-        "Digital Cameras",
-        "Binoculars & Scopes",
-        "Lenses",
-        "Tripods & Monopods",
-        "Video Surveillance",
-        "Lighting & Studio",
-        "Flashes",
+        "Film Photography", "Digital Cameras", "Binoculars & Scopes", "Lenses", "Tripods & Monopods",
+        "Video Surveillance", "Lighting & Studio", "Flashes",
     ),
     "cs": (
-        "bioinformatics",
-        "machine_learning",
-        "computer_vision",
-        "NLP",
-        "graphics",
-        "networks",
-        "security",
-        "databases",
-        "data_mining",
-        "game_theory",
-        "HCI",
-        "information_theory",
-        "medical_informatics",
-        "robotics",
+        "bioinformatics", "machine_learning", "computer_vision", "NLP", "graphics", "networks", "security",
+        "databases", "data_mining", "game_theory", "HCI", "information_theory", "medical_informatics", "robotics",
         "theoretical_cs",
     ),
     "physics": ("phys rev d", "phys rev a", "phys rev b", "phys rev c", "phys rev e"),
-}
+}  # fmt: skip
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:

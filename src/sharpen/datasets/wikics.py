@@ -22,17 +22,10 @@ _URL = "https://github.com/pmernyei/wiki-cs-dataset/raw/master/dataset/data.json
 _SHA256 = "9bf8cb3ef8eeae81b25e6ccbe0ea195600c205d7edf63ce04f2ec8d9c7dcb3d8"
 
 _CLASS_NAMES = (
-    "Computational linguistics",
-    "Databases",
-    "Operating systems",
-    "Computer architecture",
-    "Computer security",
-    "Internet protocols",
-    "Computer file systems",
-    "Distributed computing architecture",
-    "Web technology",
+    "Computational linguistics", "Databases", "Operating systems", "Computer architecture", "Computer security",
+    "Internet protocols", "Computer file systems", "Distributed computing architecture", "Web technology",
     "Programming language topics",
-)
+)  # fmt: skip
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:

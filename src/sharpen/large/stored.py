@@ -31,6 +31,7 @@ from sharpen.checks import Array, checked_class_names, checked_labels
 from sharpen.errors import InputError
 from sharpen.graph import Adjacency, Graph
 from sharpen.large.disk import as_tensor, is_free, load_array, writing_whole
+from sharpen.whole import written_whole
 
 # Entries of an array on disk that are checked together.
 _CHECKED_AT_ONCE = 2**22
@@ -305,12 +306,8 @@ def _content(folder: Path, features: int) -> str:
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
-    unfinished = folder / f".graph.json-{os.getpid()}"
-    try:
-        unfinished.write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
-        os.replace(unfinished, folder / "graph.json")
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with written_whole(folder / "graph.json") as file:
+        file.write(json.dumps(about, ensure_ascii=False).encode())
 
 
 def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:

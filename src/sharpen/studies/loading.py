@@ -26,41 +26,16 @@ from sharpen.trial import Trial
 
 # In the order of the paper.
 PAPER_STUDIES = (
-    "main",
-    "lambda-curves",
-    "universal",
-    "labeled-term",
-    "offset",
-    "entropy-order",
-    "meta-lambda",
-    "entropy-dynamics",
-    "arxiv",
-    "retune",
-    "test-only",
-    "comparison",
-)
+    "main", "lambda-curves", "universal", "labeled-term", "offset", "entropy-order", "meta-lambda",
+    "entropy-dynamics", "arxiv", "retune", "test-only", "comparison",
+)  # fmt: skip
 # Our own, in the order of their findings.
 _OWN_STUDIES = ("label-rates", "label-rates-small", "field-tuning", "field")
 _STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
-    "title",
-    "about",
-    "leaves_open",
-    "published",
-    "published_runs",
-    "datasets",
-    "models",
-    "protocols",
-    "runs",
-    "traces",
-    "trial",
-    "variants",
-    "baseline",
-    "choose",
-    "compare",
-    "skip",
-    "reads",
-)
+    "title", "about", "leaves_open", "published", "published_runs", "datasets", "models", "protocols", "runs",
+    "traces", "trial", "variants", "baseline", "choose", "compare", "skip", "reads",
+)  # fmt: skip
 # What a study may say that only shows the records of another.
 _READING = ("title", "about", "leaves_open", "published", "datasets", "models", "protocols", "reads")
 # The published table that others' scores are in.
