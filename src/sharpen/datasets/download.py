@@ -32,6 +32,8 @@ from sharpen.whole import written_whole
 
 Folder: TypeAlias = str | os.PathLike[str] | None
 
+WAY_OUT = "put the published file in its place, or remove it to have it downloaded"
+"""What to do about a file that is not the published one."""
 _CHUNK = 1 << 16
 # A server that is slower than this, in bytes a second, is not worth waiting for.
 _PATIENCE_SECONDS, _LEAST_RATE = 120.0, 1000.0
@@ -145,8 +147,7 @@ def read_verified(file: RemoteFile, root: Folder = None) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise InputError(
-            f"{place} is not the file that {file.url} publishes (its SHA-256 is {found}, expected {file.sha256}); "
-            "put the published file in its place, or remove it to have it downloaded"
+            f"{place} is not the file that {file.url} publishes (its SHA-256 is {found}, expected {file.sha256}); {WAY_OUT}"
         )
     return content
 

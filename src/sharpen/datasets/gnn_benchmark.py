@@ -15,7 +15,7 @@ import torch
 
 from sharpen.datasets.arrays import both_directions, read_arrays
 from sharpen.datasets.dataset import Dataset, Splits
-from sharpen.datasets.download import Folder, RemoteFile, get_file
+from sharpen.datasets.download import WAY_OUT, Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.split_files import load_split
@@ -107,6 +107,5 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str) -> scipy.spa
         return scipy.sparse.csr_array(parts, shape=tuple(arrays[f"{prefix}_shape"].tolist()))
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{path}: {prefix}_data, {prefix}_indices and {prefix}_indptr make no matrix ({error}); "
-            "put the published file in its place, or remove it to have it downloaded"
+            f"{path}: {prefix}_data, {prefix}_indices and {prefix}_indptr make no matrix ({error}); {WAY_OUT}"
         ) from error

@@ -320,7 +320,7 @@ class _Flights:
             return
         keep = ("traces",) if trials[0].id in self._work.traced else ()
         number = self._workers.start(dataset, trials, keep)
-        self._flying[number] = _Flight(_cell(trials[0]), trials, held, time.monotonic())
+        self._flying[number] = _Flight(Cell.of(trials[0]), trials, held, time.monotonic())
 
     def finish(self, waiting: Sequence[Sequence[Trial]]) -> int:
         """Waits for one, records it, gives up its claim; gives how many trials were recorded."""
@@ -332,7 +332,7 @@ class _Flights:
             if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
                 self._work.skip([flight.cell], str(result.outcome))
                 flight.left = []
-                self._tell(flight, result, [own for own in waiting if _cell(own[0]) != flight.cell])
+                self._tell(flight, result, [own for own in waiting if Cell.of(own[0]) != flight.cell])
                 self._say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome
@@ -373,10 +373,6 @@ def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int)
 def _time(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
     longest = max(map(costs.seconds, populations))
     return duration(max(longest, total_seconds(costs, populations) / workers))
-
-
-def _cell(trial: Trial) -> Cell:
-    return Cell(str(trial.dataset), trial.model)
 
 
 def _runs(count: int) -> str:
