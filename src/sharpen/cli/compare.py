@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from rich.console import Console
 from sharpen.cli import fit_options, options
 from sharpen.cli.completion import DATASETS, offer
 from sharpen.cli.outputs import output_folder, write_together
-from sharpen.cli.printing import print_json
+from sharpen.cli.printing import print_json, teller
 from sharpen.cli.trial_options import trial_options
 from sharpen.datasets.catalog import looks_like_a_file
 from sharpen.errors import InputError
@@ -118,7 +117,7 @@ def compare(
     given["splits"] = _parse_splits(default_splits if splits is None else splits)
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
-        given |= {"device": device, "progress": talks, "tell": partial(_tell, talks)}
+        given |= {"device": device, "progress": talks, "tell": teller(not talks)}
         try:
             with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
                 result = run_comparison((dataset, edges) if edges else dataset, model, values, **given)
@@ -137,11 +136,6 @@ def compare(
         typer.echo(result.headline)
     else:
         _show(result, folder, page)
-
-
-def _tell(talks: bool, text: str) -> None:
-    if talks:
-        typer.echo(text, err=True)
 
 
 def _title(dataset: str, edges: Path | None) -> str:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from sharpen.cli import fit_options, options
 from sharpen.cli.compare import parse_lams
-from sharpen.cli.printing import print_json
+from sharpen.cli.printing import print_json, teller
 from sharpen.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def fit(
     from sharpen.files import Columns
     from sharpen.files.dataset import read_graph
 
-    tell = partial(_tell, quiet or as_json)
+    tell = teller(quiet or as_json)
     _check_where(on, device)
     options.check_abstain(abstain)
     _check_counts(suggest, explain)
@@ -121,11 +121,6 @@ def _print(summary: dict[str, Any], folder: Path, before: bool, page: bool) -> N
     typer.echo(f"{names}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"Report: {folder / 'page.html'}")
-
-
-def _tell(quiet: bool, text: str) -> None:
-    if not quiet:
-        typer.echo(text, err=True)
 
 
 def _check_where(on: str, device: str) -> None:
@@ -198,7 +193,8 @@ class _Fitted:
         read, curves = self.read, self.classifier.curves_
         extra = {
             "encoder": read.encoder.to_json(),
-            "columns": _saved_columns(read.columns, read.tables.label_column),
+            "columns": {name: getattr(read.columns, name) for name in ("id", "source", "target", "weight")}
+            | {"label": read.tables.label_column},
             "edges": read.graph.num_edges,
         }
         files: dict[str, Callable[[Path], object]] = {
@@ -230,16 +226,6 @@ def _check_counts(suggest: int | None, explain: int) -> None:
             raise InputError(f"--{error}") from None
     if explain < 0:
         raise InputError(f"--explain is {explain}; give how many nodes to explain, or 0 for none")
-
-
-def _saved_columns(columns: Any, label: str | None) -> dict[str, str | None]:
-    return {
-        "id": columns.id,
-        "label": label,
-        "source": columns.source,
-        "target": columns.target,
-        "weight": columns.weight,
-    }
 
 
 def _abstention(threshold: float | None, frame: Any) -> dict[str, float] | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sharpen.cli import options
-from sharpen.cli.printing import print_json
+from sharpen.cli.printing import print_json, teller
 from sharpen.errors import InputError
 
 
@@ -40,10 +40,7 @@ def predict(
     from sharpen.prediction import Predictor
     from sharpen.training.device import resolve_device
 
-    def tell(text: str) -> None:
-        if not (quiet or as_json):
-            typer.echo(text, err=True)
-
+    tell = teller(quiet or as_json)
     resolve_device(device)
     if as_json and (out is not None or parquet):
         raise InputError("--json prints the predictions and writes no file; leave --out and --parquet out")

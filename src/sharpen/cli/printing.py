@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -20,6 +20,14 @@ def print_json(content: Any) -> None:
     }
     """
     typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """What is given a line about what happens on the way: it prints the line on standard error, unless it is to be quiet.
+
+    >>> teller(quiet=True)("reading ...")
+    """
+    return lambda text: None if quiet else typer.echo(text, err=True)
 
 
 def listing(*first: str, right: Sequence[str] = (), left: Sequence[str] = ()) -> Table:

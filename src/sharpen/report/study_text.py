@@ -248,17 +248,13 @@ def provenance_sentence(provenance: Provenance) -> str:
             versions |= dict.fromkeys(f"{name} {version}" for name, version in json.loads(text).items())
         except (json.JSONDecodeError, AttributeError):
             versions[text] = None
-    counts = provenance.runs or (None,) * len(provenance.revisions)
-    code = [_revision(text) + _of(runs) for text, runs in zip(provenance.revisions, counts, strict=True)]
+    counts = [f" ({runs:,} {plural('run', runs)})" for runs in provenance.runs] or [""] * len(provenance.revisions)
+    code = [_revision(text) + count for text, count in zip(provenance.revisions, counts, strict=True)]
     parts = [f"Code {', '.join(code)}"] if code else []
     parts += [", ".join(versions)] if versions else []
     if provenance.first and provenance.last:
         parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
     return "; ".join(parts) + "." if parts else ""
-
-
-def _of(runs: int | None) -> str:
-    return "" if runs is None else f" ({runs:,} {plural('run', runs)})"
 
 
 def _revision(text: str) -> str:

@@ -16,7 +16,7 @@ from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, check_model
 from sharpen.models.zoo.settings import settings_of
 from sharpen.paper import published_tables
-from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
+from sharpen.studies.field_values import Relative, Value, fields_of, limited, values_of
 from sharpen.studies.own_graphs import dataset_names, known_as
 from sharpen.studies.protocol import known_protocol, one_of
 from sharpen.studies.spec import Contrast, Study, Variant
@@ -136,7 +136,7 @@ def _study(name: str, source: Source) -> Study:
         models=models,
         protocols=_protocols(source),
         runs=_count(source, ("runs",), content["runs"]) if content.get("runs") is not None else None,
-        traces=flag(source, ("traces",), content.get("traces", False)),
+        traces=source.flag(("traces",), content.get("traces", False)),
         variants=variants,
         baseline=baseline,
         choose=choose,
