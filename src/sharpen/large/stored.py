@@ -45,8 +45,7 @@ class CompressedGraph(Graph):
     @cached_property
     def edge_index(self) -> Tensor:
         """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        col = self.adjacency.col.long()
+        row, col = self.adjacency.row, self.adjacency.col.long()
         return torch.stack([row, col])[:, row != col]
 
     @cached_property
@@ -54,8 +53,7 @@ class CompressedGraph(Graph):
         """The weights of the edges, [E], if they have any."""
         if self.adjacency.weight is None:
             return None
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        return self.adjacency.weight[row != self.adjacency.col]
+        return self.adjacency.weight[self.adjacency.row != self.adjacency.col]
 
     @property
     def num_edges(self) -> int:
