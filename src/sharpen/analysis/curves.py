@@ -82,8 +82,8 @@ class Band:
         return next((i for i, value in enumerate(self.lams) if abs(value - lam) < 1e-9), None)
 
 
-def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
-    """The curve of every cell whose baseline and at least so many other λ have scores.
+def lambda_curves(outcome: Outcome) -> list[Curve]:
+    """The curve of every cell whose baseline and at least three other λ have scores.
 
     Only variants count that differ from the baseline in λ alone.
 
@@ -93,7 +93,7 @@ def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
     []
     """
     curves = (_curve(cell, outcome) for cell in outcome.cells)
-    return [curve for curve in curves if curve is not None and len(curve.points) > fewest]
+    return [curve for curve in curves if curve is not None and len(curve.points) > 3]
 
 
 def on_lambda_curve(cell: CellOutcome, name: str, study: Study) -> bool:

@@ -166,10 +166,8 @@ def _negative(band: Band) -> str:
     return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {brief(at)} ({signed(best)})."
 
 
-def agreement(
-    outcome: Outcome, name: str, limit: float = 2.0
-) -> tuple[list[CellOutcome], list[CellOutcome], list[CellOutcome]]:
-    """Cells whose mean lies within so many combined standard deviations of the paper's, those beyond, and those not run.
+def agreement(outcome: Outcome, name: str) -> tuple[list[CellOutcome], list[CellOutcome], list[CellOutcome]]:
+    """Cells whose mean lies within two combined standard deviations of the paper's, those beyond, and those not run.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
@@ -187,7 +185,7 @@ def agreement(
         if distance is None:
             open_.append(cell)
         else:
-            (within if abs(distance) <= limit else beyond).append(cell)
+            (within if abs(distance) <= 2 else beyond).append(cell)
     return within, beyond, open_
 
 
