@@ -283,29 +283,14 @@ def _trials(each: Study, protocol: str) -> int:
 
 
 def _summary(each: Study) -> dict[str, object]:
-    return {
-        "name": each.name,
-        "title": each.title,
-        "about": each.about,
-        "leaves_open": each.leaves_open,
-        "published": each.published,
-        "datasets": each.datasets,
-        "models": each.models,
-        "trials": {protocol: _trials(each, protocol) for protocol in each.protocols},
-        "reads": each.reads,
-    }
+    told = ("name", "title", "about", "leaves_open", "published", "datasets", "models")
+    trials = {protocol: _trials(each, protocol) for protocol in each.protocols}
+    return {name: getattr(each, name) for name in told} | {"trials": trials, "reads": each.reads}
 
 
 def _cell_row(cell: CellProgress) -> dict[str, object]:
-    return {
-        "dataset": cell.cell.dataset,
-        "model": cell.cell.model,
-        "done": cell.done,
-        "running": cell.running,
-        "missing": cell.missing,
-        "seconds_left": round(cell.seconds, 1),
-        "reason": cell.reason,
-    }
+    counts = {name: getattr(cell, name) for name in ("done", "running", "missing")}
+    return cell.cell._asdict() | counts | {"seconds_left": round(cell.seconds, 1), "reason": cell.reason}
 
 
 def _cells_table(found: dict[str, list[CellProgress]]) -> Table:
