@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from sharpen.evaluation.paired import PairedDifference
 from sharpen.report.names import shortened
 
 Chart = dict[str, Any]
@@ -146,6 +147,20 @@ def dots_row(
     low, high = interval or (None, None)
     row = {"name": name, "text": text, "values": rounded(values, 4), "notes": list(notes)}
     return row | {"mean": mean, "low": low, "high": high}
+
+
+def paired_row(
+    name: str, text: str, runs: Iterable[tuple[str, int, float, float]], difference: PairedDifference | None
+) -> dict[str, Any]:
+    """One row of runs, pair by pair: the split, the seed, and the two scores in percent, before and after.
+
+    >>> paired_row("λ = 0.5", "+0.10", [("given-0", 3, 80.0, 80.5)], None)["notes"]
+    [['given-0, seed 3', '80.00 → 80.50 %']]
+    """
+    pairs = list(runs)
+    notes = [[f"{split}, seed {seed}", f"{before:.2f} → {after:.2f} %"] for split, seed, before, after in pairs]
+    mean, interval = (None, None) if difference is None else (difference.difference, difference.t_interval)
+    return dots_row(name, text, (after - before for _, _, before, after in pairs), notes, mean, interval)
 
 
 def dots(title: str, rows: Sequence[dict[str, Any]], unit: str, **options: Any) -> Chart:
