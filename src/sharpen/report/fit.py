@@ -76,10 +76,10 @@ def metric_of(report: Mapping[str, Any]) -> tuple[str, str]:
     return key, key.replace("_", " ")
 
 
-def answers(report: Mapping[str, Any]) -> str:
+def _answers(report: Mapping[str, Any]) -> str:
     """What was predicted: how many unlabeled nodes of each class.
 
-    >>> answers({"predicted": {"a": 2797, "b": 158}})
+    >>> _answers({"predicted": {"a": 2797, "b": 158}})
     'Predicted for 2,955 unlabeled nodes: a 2,797 (95 %), b 158 (5 %).'
     """
     counts = dict(report["predicted"])
@@ -168,7 +168,7 @@ def opening(summary: Mapping[str, Any]) -> list[str]:
     """The sentences that stand above the table, the headline first."""
     scores = [other_scores(summary)] if is_checked(summary) else []
     verdicts = [answer["text"] for answer in summary["verdicts"]]
-    return [summary["expectation"], answers(summary), *scores, used(summary), *verdicts]
+    return [summary["expectation"], _answers(summary), *scores, used(summary), *verdicts]
 
 
 def print_fit(summary: Mapping[str, Any], console: Console) -> None:
