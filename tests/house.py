@@ -70,9 +70,9 @@ def lonely_names() -> list[tuple[str, str]]:
     folders = ("src", "tests", "benchmarks", "docs", "results", "examples")
     files = [path for folder in folders for ending in ("py", "md") for path in (root / folder).rglob(f"*.{ending}")]
     texts = {path: path.read_text("utf-8") for path in [*files, root / "README.md"]}
-    # A command is imported by the name that the table of commands has for it.
-    commands = re.findall(r'Place\(\s*"(\w+)",\s*"(\w+)"', texts[SOURCE / "cli" / "lazy.py"])
-    used = {(f"sharpen.cli.{module}", name) for module, name in commands}
+    # A command is imported by its name, from the module of that name.
+    commands = re.findall(r'^    "(\w+)": ', texts[SOURCE / "cli" / "lazy.py"], re.M)
+    used = {(f"sharpen.cli.{name}", name) for name in commands}
     for path, text in texts.items():
         used |= _taken(text, path)
     every = "\n".join(texts.values())

@@ -19,15 +19,6 @@ FREE_LISTED = 2**25  # values in lists, of which one row may hold any number
 MAX_INSTRUCTIONS = 200_000  # of a saved Data, which has a few hundred
 
 
-def _most_bytes() -> int:
-    """The most that anything may take, by the memory at hand.
-
-    >>> 0 < _most_bytes() <= _MAX_BYTES
-    True
-    """
-    return min(_MAX_BYTES, memory_at_hand() // 2)
-
-
 def within_limits(size: int, packed: int, free: int | None = None) -> bool:
     """Whether a part of a file may be unpacked from ``packed`` to ``size`` bytes.
 
@@ -38,7 +29,9 @@ def within_limits(size: int, packed: int, free: int | None = None) -> bool:
     >>> within_limits(1000, packed=10), within_limits(10**9, packed=10**6)
     (True, False)
     """
-    return size <= (_FREE_BYTES if free is None else free) or (size <= _MAX_RATIO * packed and size <= _most_bytes())
+    if size <= (_FREE_BYTES if free is None else free):
+        return True
+    return size <= _MAX_RATIO * packed and size <= min(_MAX_BYTES, memory_at_hand() // 2)
 
 
 def too_large(name: str, size: int, packed: int) -> InputError:

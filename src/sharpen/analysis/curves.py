@@ -82,29 +82,27 @@ class Band:
         return next((i for i, value in enumerate(self.lams) if abs(value - lam) < 1e-9), None)
 
 
-def lambda_curves(outcome: Outcome, *, fewest: int = 3) -> list[Curve]:
-    """The curve of every cell whose baseline and at least so many other λ have scores.
+def lambda_curves(outcome: Outcome) -> list[Curve]:
+    """The curve of every cell whose baseline and at least three other λ have scores.
 
     Only variants count that differ from the baseline in λ alone.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> lambda_curves(outcome(load_study("main"), "paper", pd.DataFrame()))
+    >>> lambda_curves(outcome(load_study("main"), "paper"))
     []
     """
     curves = (_curve(cell, outcome) for cell in outcome.cells)
-    return [curve for curve in curves if curve is not None and len(curve.points) > fewest]
+    return [curve for curve in curves if curve is not None and len(curve.points) > 3]
 
 
 def on_lambda_curve(cell: CellOutcome, name: str, study: Study) -> bool:
     """Whether a variant of a cell is plain training, or differs from it in a symmetric λ and in nothing else.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> study = load_study("main")
-    >>> cell = outcome(study, "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"]).cells[0]
+    >>> cell = outcome(study, "paper", datasets=["cora"], models=["gcn"]).cells[0]
     >>> on_lambda_curve(cell, "ts-0.25", study)
     True
     """

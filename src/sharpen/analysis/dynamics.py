@@ -67,10 +67,9 @@ def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
         outcome: of a study that compares a sharpened variant with its baseline.
         traces: by id of the trial and by name, as :meth:`sharpen.studies.Store.traces` gives them.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> dynamics(outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame()), {})
+    >>> dynamics(outcome(load_study("entropy-dynamics"), "paper"), {})
     []
     """
     if not traces or not outcome.study.compare:

@@ -62,10 +62,9 @@ def graph_effects(outcome: Outcome, name: str, models: Iterable[str] | None = No
         name: of the comparison.
         models: those to average; None: all of the study.
 
-    >>> import pandas as pd
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.studies import load_study
-    >>> graph_effects(outcome(load_study("universal"), "paired", pd.DataFrame()), "ts-0.25 - baseline")
+    >>> graph_effects(outcome(load_study("universal"), "paired"), "ts-0.25 - baseline")
     []
     """
     variant, against = name.split(" - ")

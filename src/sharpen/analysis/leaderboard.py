@@ -70,10 +70,9 @@ class Leaderboard:
 def leaderboards(field: Outcome) -> list[Leaderboard]:
     """A board for every graph of the study ``field`` (or one like it: its baseline is ranked, its first comparison is the gain).
 
-    >>> import pandas as pd
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.studies import load_study
-    >>> cora = leaderboards(outcome(load_study("field"), "paired", pd.DataFrame()))[0]
+    >>> cora = leaderboards(outcome(load_study("field"), "paired"))[0]
     >>> cora.dataset, cora.ranked, cora.standings[0].reason
     ('cora', (), 'its configuration is not chosen yet')
     """
@@ -117,14 +116,11 @@ def _why(cell: CellOutcome, side: Side | None) -> str:
     return (side.reason if side is not None else None) or cell.reason or "not run yet"
 
 
-def rank_intervals(
-    scores: Mapping[str, Mapping[tuple[str, int], float]], level: float = 0.95
-) -> dict[str, tuple[int, int, int]]:
-    """The rank of every method by its mean, and an interval of it: draws are resampled, the same ones for all methods.
+def rank_intervals(scores: Mapping[str, Mapping[tuple[str, int], float]]) -> dict[str, tuple[int, int, int]]:
+    """The rank of every method by its mean, and a 95 % interval of it: draws are resampled, the same ones for all methods.
 
     Args:
         scores: By method, a score for each draw; draws that not all methods have are left out.
-        level: Of the interval.
 
     >>> a, b = {("s", k): 80.0 + k for k in range(10)}, {("s", k): 79.0 + k for k in range(10)}
     >>> rank_intervals({"a": a, "b": b})  # b is always one point behind
@@ -141,9 +137,8 @@ def rank_intervals(
     ranks = 1 + (means[None] > means[:, None] + 1e-9).sum(1)
     whole = values.mean(1)
     own = 1 + (whole[None] > whole[:, None] + 1e-9).sum(1)
-    tail = (1 - level) / 2
-    low = np.quantile(ranks, tail, axis=1, method="lower")
-    high = np.quantile(ranks, 1 - tail, axis=1, method="higher")
+    low = np.quantile(ranks, 0.025, axis=1, method="lower")
+    high = np.quantile(ranks, 0.975, axis=1, method="higher")
     return {name: (int(own[k]), int(low[k]), int(high[k])) for k, name in enumerate(scores)}
 
 

@@ -177,7 +177,7 @@ class Outcome:
 def outcome(
     study: Study,
     protocol: str,
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | None = None,
     *,
     unavailable: Mapping[str, str] | None = None,
     datasets: Sequence[str] | None = None,
@@ -194,7 +194,7 @@ def outcome(
         study: what was declared.
         protocol: one of :mod:`sharpen.studies.protocol`.
         frame: records as :meth:`sharpen.store.Store.frame` gives them, or ``runs``: ``id``, ``val``, ``test`` and what they
-            took. Of several of one trial the first counts; the time of all does.
+            took. Of several of one trial the first counts; the time of all does. None: nothing was run yet.
         unavailable: by dataset, why its cells cannot be run here.
         datasets, models: those to keep; None: all.
         max_epochs: the limit that the runs were given, if they were.
@@ -202,10 +202,11 @@ def outcome(
             run of before it was kept counts as one without a score.
 
     >>> from sharpen.studies import load_study
-    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), unavailable={"wikics": NO_DATA})
+    >>> empty = outcome(load_study("universal"), "paper", unavailable={"wikics": NO_DATA})
     >>> empty.cell("cora", "gcn").reason, empty.cell("wikics", "gcn").reason, empty.cell("cora", "gcn").effects[0].published
     ('not run yet', 'data not at hand', 0.62)
     """
+    frame = pd.DataFrame() if frame is None else frame
     plans = plan(study, protocol, datasets, models, max_epochs)
     found = _finished(frame, score)
     # Only what a study is about is bootstrapped, and not where it draws a curve.

@@ -95,10 +95,9 @@ def rankings(study: Study, main: Outcome) -> list[Ranking]:
         study: the study ``comparison``, or one like it; of ours, its models are shown.
         main: the outcome of the study that it reads.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> cora = rankings(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))[0]
+    >>> cora = rankings(load_study("comparison"), outcome(load_study("main"), "paper"))[0]
     >>> cora.entries[0].method, cora.entries[-1].reason
     ('OGFormer', 'not run yet')
     """

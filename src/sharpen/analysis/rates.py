@@ -72,11 +72,10 @@ def labels_per_class(rate: Rate, dataset: str) -> float:
 def rate_curves(outcomes: Iterable[Outcome]) -> list[RateCurve]:
     """Every comparison with the baseline, cell by cell, over the outcomes of one study under its protocols.
 
-    >>> import pandas as pd
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.studies import load_study
     >>> study = load_study("label-rates")
-    >>> rate_curves(outcome(study, protocol, pd.DataFrame(), datasets=["cora"]) for protocol in study.protocols)
+    >>> rate_curves(outcome(study, protocol, datasets=["cora"]) for protocol in study.protocols)
     []
     """
     found: dict[tuple[str, str, str], list[RatePoint]] = {}

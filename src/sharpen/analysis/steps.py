@@ -34,10 +34,9 @@ class Step(NamedTuple):
 def offset_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
     """Variants that move both weights by the same δ, from (λ, −λ) to (λ + δ, −λ + δ), by cell.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> offset_steps(outcome(load_study("offset"), "paper", pd.DataFrame()))
+    >>> offset_steps(outcome(load_study("offset"), "paper"))
     {}
     """
 
@@ -53,10 +52,9 @@ def offset_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
 def retune_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
     """Variants that change learning rate and dropout and nothing else, by cell.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> retune_steps(outcome(load_study("retune"), "paper", pd.DataFrame()))
+    >>> retune_steps(outcome(load_study("retune"), "paper"))
     {}
     """
 

@@ -15,6 +15,8 @@ import torch
 
 from sharpen.models.network import Network
 
+_BYTES = 4  # of a number in float32
+
 
 @dataclass(frozen=True)
 class EpochWork:
@@ -36,14 +38,13 @@ class Ceiling:
         return max(work.flops / self.flops, work.bytes / self.bandwidth)
 
 
-def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsize: int = 4) -> EpochWork:
+def work(network: Network, nodes: int, feature_entries: int, edges: int) -> EpochWork:
     """The least work of one member's epoch.
 
     Args:
         network: The architecture.
         nodes, edges: Of the graph; edges are entries of the adjacency.
         feature_entries: Non-zero features: what a sparse first product has to multiply.
-        itemsize: Bytes per number.
 
     >>> from sharpen.models.mlp import MLP
     >>> work(MLP.fused(10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops
@@ -61,8 +62,8 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int, itemsiz
     propagate = 2.0 * edges * hidden * gathers
     # First product: forward once for evaluation and training, and the weights' gradient. Others: two forward, two backward.
     flops = 2 * first + 4 * (dense + head) + 3 * propagate
-    activations = float(nodes * hidden * network.layers * itemsize)
-    weights = sum(torch.Size(i.shape).numel() for i in network.initials.values()) * itemsize
+    activations = float(nodes * hidden * network.layers * _BYTES)
+    weights = sum(torch.Size(i.shape).numel() for i in network.initials.values()) * _BYTES
     return EpochWork(flops, 7 * activations + 7 * weights)
 
 

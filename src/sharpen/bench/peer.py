@@ -59,13 +59,6 @@ class PlainNetwork(nn.Module):
         return logits
 
 
-def _edges(graph: Graph) -> Tensor:
-    """The paper's edges: both directions, and one self-loop per node."""
-    adjacency = graph.adjacency
-    row = torch.repeat_interleave(torch.arange(graph.num_nodes), adjacency.degree().long())
-    return torch.stack([adjacency.col.long(), row])
-
-
 class PlainLoop:
     """One run; :meth:`epoch` is one training step and one evaluation.
 
@@ -83,7 +76,9 @@ class PlainLoop:
         self.unlabeled = unlabeled.nonzero().squeeze(1).to(device)
         if blueprint.network is not None:
             self.model: nn.Module = PlainNetwork(trial, graph.num_features, graph.num_classes).to(device)
-            self.args: tuple[Any, ...] = (graph.x.to_dense().to(device), _edges(graph).to(device))
+            # The paper's edges: both directions, and one self-loop per node.
+            edges = torch.stack([graph.adjacency.col.long(), graph.adjacency.row])
+            self.args: tuple[Any, ...] = (graph.x.to_dense().to(device), edges.to(device))
             self.kwargs: dict[str, Any] = {}
         else:
             inputs = Inputs(graph, device, torch.float32)

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from sharpen.cli import fit_options, options
 from sharpen.cli.completion import DATASETS, offer
-from sharpen.cli.fit_options import Ignore
-from sharpen.cli.options import (
-    Batching,
-    DataFolder,
-    Device,
-    EdgesFile,
-    IdColumn,
-    LabelColumn,
-    Precision,
-    SourceColumn,
-    TargetColumn,
-    WeightColumn,
-    parse_model_args,
-    split_names,
-)
 from sharpen.cli.outputs import output_folder, write_together
+from sharpen.cli.printing import print_json, teller
 from sharpen.cli.trial_options import trial_options
 from sharpen.datasets.catalog import looks_like_a_file
 from sharpen.errors import InputError
@@ -63,14 +48,14 @@ def compare(
             autocompletion=offer(*DATASETS),
         ),
     ] = "digits",
-    edges: EdgesFile = None,
+    edges: options.EdgesFile = None,
     *,
-    id_column: IdColumn = None,
-    label: LabelColumn = None,
-    source: SourceColumn = None,
-    target: TargetColumn = None,
-    weight: WeightColumn = None,
-    ignore: Ignore = None,
+    id_column: options.IdColumn = None,
+    label: options.LabelColumn = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    ignore: fit_options.Ignore = None,
     model: _Model = "gcn",
     model_args: Annotated[str | None, typer.Option(help="Further arguments of the model, as hops=5,alpha=0.2.")] = None,
     lam: _Lams = None,
@@ -81,10 +66,10 @@ def compare(
         int | None,
         typer.Option(help="How many seeds on each split.", show_default="1; paper: enough for 10 pairs"),
     ] = None,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    batching: Batching = "auto",
-    data: DataFolder = None,
+    device: options.Device = "auto",
+    precision: options.Precision = "float32",
+    batching: options.Batching = "auto",
+    data: options.DataFolder = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/compare-DATASET-MODEL")
     ] = None,
@@ -122,20 +107,20 @@ def compare(
     from sharpen.training.ranks import joined
 
     default_lam, default_splits = ("0.5", "20") if dataset == "digits" else (None, "10")
-    columns = Columns(id_column, label, source, target, weight, ignore=split_names(ignore) or ())
+    columns = Columns(id_column, label, source, target, weight, ignore=options.split_names(ignore) or ())
     folder = out or Path("sharpen-out") / f"compare-{_title(dataset, edges)}-{model_info(model).title.lower()}"
-    options = {name: value for name, value in settings.items() if value is not None}
-    options |= {"seeds": seeds, "precision": precision, "batching": batching, "folder": data, "keep": folder}
-    options |= {"columns": columns, "model_args": parse_model_args(model_args)}
+    given = {name: value for name, value in settings.items() if value is not None}
+    given |= {"seeds": seeds, "precision": precision, "batching": batching, "folder": data, "keep": folder}
+    given |= {"columns": columns, "model_args": options.parse_model_args(model_args)}
     lam = lam or default_lam
     values = None if lam is None else parse_lams(lam)
-    options["splits"] = _parse_splits(default_splits if splits is None else splits)
+    given["splits"] = _parse_splits(default_splits if splits is None else splits)
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
-        options |= {"device": device, "progress": talks, "tell": partial(_tell, talks)}
+        given |= {"device": device, "progress": talks, "tell": teller(not talks)}
         try:
             with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
-                result = run_comparison((dataset, edges) if edges else dataset, model, values, **options)
+                result = run_comparison((dataset, edges) if edges else dataset, model, values, **given)
         except KeyboardInterrupt:
             typer.echo("Interrupted: finished runs are kept; the same command resumes.", err=True)
             raise typer.Exit(130) from None
@@ -146,16 +131,11 @@ def compare(
     if result.kept is not None:
         forget_checkpoints(result.kept)
     if as_json:
-        typer.echo(json.dumps(result.summary, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(result.summary)
     elif quiet:
         typer.echo(result.headline)
     else:
         _show(result, folder, page)
-
-
-def _tell(talks: bool, text: str) -> None:
-    if talks:
-        typer.echo(text, err=True)
 
 
 def _title(dataset: str, edges: Path | None) -> str:

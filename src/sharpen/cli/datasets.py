@@ -1,15 +1,9 @@
 """``sharpen datasets``: what can be loaded, and from where."""
 
-import json
-import sys
 from dataclasses import asdict
 
-import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from sharpen.cli.options import DataFolder, JsonFlag
+from sharpen.cli.printing import listing, print_json, print_table
 
 _COUNTS = ("nodes", "edges", "features", "classes")
 
@@ -31,17 +25,10 @@ def datasets(
             | {"folder": None if found[info.name] is None else str(found[info.name])}
             for info in list_datasets()
         ]
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
-    terminal = sys.stdout.isatty()
-    table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("name", no_wrap=True)
-    for name in _COUNTS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("metric", "licence", "source", "on this machine"):
-        table.add_column(name, overflow="fold")
+    table = listing("name", right=_COUNTS, left=("metric", "licence", "source", "on this machine"))
     for info in list_datasets():
         counts = (f"{getattr(info, name):,}" for name in _COUNTS)
         table.add_row(info.name, *counts, info.metric, info.licence, info.source, str(found[info.name] or "no"))
-    # In a file or a pipe one dataset is one line.
-    Console(width=None if terminal else 400).print(table)
+    print_table(table)

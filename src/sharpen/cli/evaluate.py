@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sharpen.cli.options import JsonFlag
+from sharpen.cli.printing import print_json
 from sharpen.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def evaluate(
     truth = pd.Series(tables.labels, index=pd.Index(comparable_ids(tables.ids)), dtype=object)
     scores = _score_predictions(frame.assign(id=known), truth, everything=everything)
     if as_json:
-        typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
+        print_json(scores)
         return
     for line in _evaluation_lines(scores):
         typer.echo(line)

@@ -14,52 +14,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from sharpen.cli import fit_options, options
 from sharpen.cli.compare import parse_lams
-from sharpen.cli.fit_options import (
-    AsJson,
-    Balance,
-    Budget,
-    ClassPrior,
-    ClassWeight,
-    Dropout,
-    Ensemble,
-    Epochs,
-    Explain,
-    Features,
-    Hidden,
-    Ignore,
-    Lam,
-    Layers,
-    Lr,
-    Metric,
-    ModelNames,
-    Norm,
-    OutFolder,
-    PageOption,
-    Parquet,
-    Quiet,
-    Seed,
-    Suggest,
-    WeightDecay,
-)
-from sharpen.cli.options import (
-    Abstain,
-    Batching,
-    Device,
-    EdgesFile,
-    EveryClass,
-    IdColumn,
-    LabelColumn,
-    NodesFile,
-    On,
-    SourceColumn,
-    Strict,
-    TargetColumn,
-    UnknownLabel,
-    WeightColumn,
-    check_abstain,
-    split_names,
-)
+from sharpen.cli.printing import print_json, teller
 from sharpen.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,46 +25,46 @@ if TYPE_CHECKING:
 
 
 def fit(
-    nodes: NodesFile,
-    edges: EdgesFile = None,
+    nodes: options.NodesFile,
+    edges: options.EdgesFile = None,
     *,
-    id_column: IdColumn = None,
-    label: LabelColumn = None,
-    source: SourceColumn = None,
-    target: TargetColumn = None,
-    weight: WeightColumn = None,
-    features: Features = None,
-    ignore: Ignore = None,
-    unknown_label: UnknownLabel = None,
-    strict: Strict = False,
-    model: ModelNames = "auto",
-    lam: Lam = "auto",
-    balance: Balance = "auto",
-    class_prior: ClassPrior = None,
-    budget: Budget = 2.0,
-    metric: Metric = "accuracy",
-    ensemble: Ensemble = True,
-    class_weight: ClassWeight = None,
-    abstain: Abstain = None,
-    every_class: EveryClass = False,
-    suggest: Suggest = None,
-    explain: Explain = 10_000,
-    parquet: Parquet = False,
-    out: OutFolder = None,
-    layers: Layers = 2,
-    hidden: Hidden = 64,
-    dropout: Dropout = 0.5,
-    norm: Norm = "none",
-    lr: Lr = 0.01,
-    weight_decay: WeightDecay = 0.0005,
-    epochs: Epochs = 100,
-    on: On = "here",
-    device: Device = "auto",
-    batching: Batching = "auto",
-    seed: Seed = 0,
-    page: PageOption = True,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    id_column: options.IdColumn = None,
+    label: options.LabelColumn = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    features: fit_options.Features = None,
+    ignore: fit_options.Ignore = None,
+    unknown_label: options.UnknownLabel = None,
+    strict: options.Strict = False,
+    model: fit_options.ModelNames = "auto",
+    lam: fit_options.Lam = "auto",
+    balance: fit_options.Balance = "auto",
+    class_prior: fit_options.ClassPrior = None,
+    budget: fit_options.Budget = 2.0,
+    metric: fit_options.Metric = "accuracy",
+    ensemble: fit_options.Ensemble = True,
+    class_weight: fit_options.ClassWeight = None,
+    abstain: options.Abstain = None,
+    every_class: options.EveryClass = False,
+    suggest: fit_options.Suggest = None,
+    explain: fit_options.Explain = 10_000,
+    parquet: options.Parquet = False,
+    out: fit_options.OutFolder = None,
+    layers: fit_options.Layers = 2,
+    hidden: fit_options.Hidden = 64,
+    dropout: fit_options.Dropout = 0.5,
+    norm: fit_options.Norm = "none",
+    lr: fit_options.Lr = 0.01,
+    weight_decay: fit_options.WeightDecay = 0.0005,
+    epochs: fit_options.Epochs = 100,
+    on: options.On = "here",
+    device: options.Device = "auto",
+    batching: options.Batching = "auto",
+    seed: fit_options.Seed = 0,
+    page: fit_options.PageOption = True,
+    as_json: fit_options.AsJson = False,
+    quiet: fit_options.Quiet = False,
 ) -> None:
     """Label the unlabeled nodes of a graph of your own.
 
@@ -120,9 +77,9 @@ def fit(
     from sharpen.files import Columns
     from sharpen.files.dataset import read_graph
 
-    tell = partial(_tell, quiet or as_json)
+    tell = teller(quiet or as_json)
     _check_where(on, device)
-    check_abstain(abstain)
+    options.check_abstain(abstain)
     _check_counts(suggest, explain)
     search: dict[str, Any] = {"budget": budget, "metric": metric, "ensemble": ensemble}
     search |= {"class_weight": class_weight, "class_prior": class_prior}
@@ -136,8 +93,8 @@ def fit(
         progress=None if quiet or as_json else tell,
     )
     classifier.check_parameters()  # before a file is read
-    start, unknown = time.perf_counter(), split_names(unknown_label)
-    of_nodes: dict[str, Any] = {"features": split_names(features), "ignore": split_names(ignore) or ()}
+    start, unknown = time.perf_counter(), options.split_names(unknown_label)
+    of_nodes: dict[str, Any] = {"features": options.split_names(features), "ignore": options.split_names(ignore) or ()}
     columns = Columns(id_column, label, source, target, weight, unknown_labels=unknown, strict=strict, **of_nodes)
     read = read_graph(nodes, edges, columns, tell)
     folder = out or Path("sharpen-out") / f"fit-{nodes.name.split('.')[0]}"
@@ -150,7 +107,7 @@ def fit(
         summary = fitted.summary(start) | {"predictions": name}
         fitted.write(folder, name, summary, page=nodes.name if page else None)
     if as_json:
-        typer.echo(_json(summary))
+        print_json(summary)
         return
     _print(summary, folder, before, page)
 
@@ -164,11 +121,6 @@ def _print(summary: dict[str, Any], folder: Path, before: bool, page: bool) -> N
     typer.echo(f"{names}, model.safetensors and summary.json are in {folder}{', in place of earlier ones' * before}")
     if page:
         typer.echo(f"Report: {folder / 'page.html'}")
-
-
-def _tell(quiet: bool, text: str) -> None:
-    if not quiet:
-        typer.echo(text, err=True)
 
 
 def _check_where(on: str, device: str) -> None:
@@ -241,7 +193,8 @@ class _Fitted:
         read, curves = self.read, self.classifier.curves_
         extra = {
             "encoder": read.encoder.to_json(),
-            "columns": _saved_columns(read.columns, read.tables.label_column),
+            "columns": {name: getattr(read.columns, name) for name in ("id", "source", "target", "weight")}
+            | {"label": read.tables.label_column},
             "edges": read.graph.num_edges,
         }
         files: dict[str, Callable[[Path], object]] = {
@@ -273,16 +226,6 @@ def _check_counts(suggest: int | None, explain: int) -> None:
             raise InputError(f"--{error}") from None
     if explain < 0:
         raise InputError(f"--explain is {explain}; give how many nodes to explain, or 0 for none")
-
-
-def _saved_columns(columns: Any, label: str | None) -> dict[str, str | None]:
-    return {
-        "id": columns.id,
-        "label": label,
-        "source": columns.source,
-        "target": columns.target,
-        "weight": columns.weight,
-    }
 
 
 def _abstention(threshold: float | None, frame: Any) -> dict[str, float] | None:

@@ -55,7 +55,6 @@ Explain = Annotated[
         help="Say of so many unlabeled nodes, the least sure first, which neighbours and columns spoke for the answer; 0 for none."
     ),
 ]
-Parquet = Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")]
 OutFolder = Annotated[Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/fit-NODES")]
 Layers = Annotated[int, _of_model(help="Number of layers.")]
 Hidden = Annotated[int, _of_model(help="Hidden units per layer.")]

@@ -4,48 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sharpen.errors import options_named
 
-
-class Place(NamedTuple):
-    """Where a subcommand is, and what its help begins with."""
-
-    module: str
-    name: str
-    help: str
-
-
+# What the help of each begins with; a command has a module and a function of its own name.
 COMMANDS = {
-    "fit": Place("fit", "fit", "Label the unlabeled nodes of a graph of your own."),
-    "predict": Place(
-        "predict",
-        "predict",
-        "Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns.",
+    "fit": "Label the unlabeled nodes of a graph of your own.",
+    "predict": (
+        "Label a graph with a model saved by `sharpen fit`: the same graph, a larger one, or another with the same columns."
     ),
-    "evaluate": Place("evaluate", "evaluate", "Score predictions against labels that became known later."),
-    "serve": Place("serve", "serve", "Serve predictions over HTTP from a model saved by `sharpen fit`."),
-    "compare": Place("compare", "compare", "Compare sharpened with plain training on the same splits and seeds."),
-    "study": Place(
-        "study", "study", "Run and report the paper's tables and figures, or your own studies; runs resume."
-    ),
-    "recipe": Place(
-        "recipe", "recipe", "Train on large graphs with tested settings; cluster recipes resume and run under torchrun."
-    ),
-    "models": Place("models", "models", "List the models."),
-    "datasets": Place("datasets", "datasets", "List the datasets and where they are."),
-    "bench": Place(
-        "bench",
-        "bench",
-        "Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch.",
-    ),
+    "evaluate": "Score predictions against labels that became known later.",
+    "serve": "Serve predictions over HTTP from a model saved by `sharpen fit`.",
+    "compare": "Compare sharpened with plain training on the same splits and seeds.",
+    "study": "Run and report the paper's tables and figures, or your own studies; runs resume.",
+    "recipe": "Train on large graphs with tested settings; cluster recipes resume and run under torchrun.",
+    "models": "List the models.",
+    "datasets": "List the datasets and where they are.",
+    "bench": "Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch.",
 }
-
-
 # What the library calls otherwise than an option.
 _ALSO = {"prior": "class_prior", "unknown_labels": "unknown_label", "folder": "data"}
 
@@ -59,7 +39,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**options)
         # Stand-ins with a name and a help text; among them the nearest to a misspelled one is looked for.
         self.commands = {
-            name: TyperCommand(name=name, help=place.help, rich_markup_mode="rich") for name, place in COMMANDS.items()
+            name: TyperCommand(name=name, help=text, rich_markup_mode="rich") for name, text in COMMANDS.items()
         }
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -94,17 +74,14 @@ def load_command(name: str) -> Any:
     >>> load_command("predict").name
     'predict'
     """
-    place = COMMANDS[name]
-    found = getattr(import_module(f"sharpen.cli.{place.module}"), place.name)
-    if not isinstance(found, typer.Typer):
-        function, found = (
-            found,
-            typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich", add_completion=False),
-        )
-        found.command(name)(function)
+    found = getattr(import_module(f"sharpen.cli.{name}"), name)
+    if isinstance(found, typer.Typer):
+        group = found
+        group._add_completion = False
     else:
-        found._add_completion = False
-    command = typer.main.get_command(found)
+        group = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich", add_completion=False)
+        group.command(name)(found)
+    command = typer.main.get_command(group)
     command.name = name
     for each in (command, *getattr(command, "commands", {}).values()):
         each.get_params = _plain(each.get_params)

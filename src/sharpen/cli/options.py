@@ -64,6 +64,7 @@ DataFolder = Annotated[
     Path | None,
     typer.Option(help="Folder of benchmark files.", show_default="$SHARPEN_DATA", exists=True, file_okay=False),
 ]
+Parquet = Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

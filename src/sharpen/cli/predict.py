@@ -6,41 +6,29 @@ from typing import Annotated
 
 import typer
 
-from sharpen.cli.options import (
-    Abstain,
-    Device,
-    EdgesFile,
-    EveryClass,
-    IdColumn,
-    LabelColumn,
-    NodesFile,
-    SourceColumn,
-    Strict,
-    TargetColumn,
-    WeightColumn,
-    check_abstain,
-)
+from sharpen.cli import options
+from sharpen.cli.printing import print_json, teller
 from sharpen.errors import InputError
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="model.safetensors from `sharpen fit`.")],
-    nodes: NodesFile,
-    edges: EdgesFile = None,
+    nodes: options.NodesFile,
+    edges: options.EdgesFile = None,
     *,
-    id_column: IdColumn = None,
-    label: LabelColumn = None,
-    source: SourceColumn = None,
-    target: TargetColumn = None,
-    weight: WeightColumn = None,
-    strict: Strict = False,
-    abstain: Abstain = None,
-    every_class: EveryClass = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")] = False,
+    id_column: options.IdColumn = None,
+    label: options.LabelColumn = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    strict: options.Strict = False,
+    abstain: options.Abstain = None,
+    every_class: options.EveryClass = False,
+    parquet: options.Parquet = False,
     out: Annotated[
         Path | None, typer.Option(help="Output file, .csv or .parquet.", show_default="predictions.csv")
     ] = None,
-    device: Device = "auto",
+    device: options.Device = "auto",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print predictions and notes as JSON; write no file.")
     ] = False,
@@ -52,15 +40,12 @@ def predict(
     from sharpen.prediction import Predictor
     from sharpen.training.device import resolve_device
 
-    def tell(text: str) -> None:
-        if not (quiet or as_json):
-            typer.echo(text, err=True)
-
+    tell = teller(quiet or as_json)
     resolve_device(device)
     if as_json and (out is not None or parquet):
         raise InputError("--json prints the predictions and writes no file; leave --out and --parquet out")
     place = None if as_json else _output(out, parquet)
-    check_abstain(abstain)
+    options.check_abstain(abstain)
     predictor = Predictor.load(model, device)
     named = {"id": id_column, "label": label, "source": source, "target": target, "weight": weight}
     tables = predictor.read(nodes, edges, named, strict=strict)
@@ -68,8 +53,7 @@ def predict(
     frame = predictor.predict(tables, notes, abstain=abstain, every_class=every_class)
     if place is None:
         predictions = json.loads(frame.to_json(orient="records", double_precision=15))
-        told = {"predictions": predictions, "notes": [*tables.guesses, *notes]}
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json({"predictions": predictions, "notes": [*tables.guesses, *notes]})
         return
     for line in [*tables.guesses, *notes]:
         tell(line)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import shlex
 import sys
@@ -15,18 +14,18 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from sharpen.cli.ending import INTERRUPTED, handling, note_signal, tell_at_once
 from sharpen.cli.options import DataFolder, Device, JsonFlag, On, Precision
+from sharpen.cli.printing import listing, print_json, print_table
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, Study, each_once, list_studies, load_study, own_studies, runs
 from sharpen.studies.protocol import ALL, covers, known_protocol, one_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from sharpen.studies.runner import Summary
     from sharpen.studies.status import CellProgress
 
@@ -60,22 +59,22 @@ def list_(as_json: JsonFlag = False) -> None:
     """List the paper's studies, and ours."""
     studies, own = list_studies(), own_studies()
     if as_json:
-        typer.echo(json.dumps([_summary(each) for each in (*studies, *own)], indent=2, ensure_ascii=False))
+        print_json([_summary(each) for each in (*studies, *own)])
         return
-    table = _table("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
+    table = listing("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
     for each in studies:
         counts = [f"{_trials(each, protocol):,}" if protocol in each.protocols else "" for protocol in PROTOCOLS]
         if each.reads is not None:
             counts = [f"reads {each.reads}", *[""] * (len(PROTOCOLS) - 1)]
         table.add_row(each.name, each.title, str(len(each.datasets) * len(each.models)), *counts)
-    _print(table)
+    print_table(table)
     typer.echo("\nBeyond the paper, to be run with --protocol all or one of their own:\n")
-    table = _table("name", "title", right=("cells", "trials"), left=("protocols",))
+    table = listing("name", "title", right=("cells", "trials"), left=("protocols",))
     for each in own:
         trials = sum(_trials(each, protocol) for protocol in each.protocols)
         cells = str(len(each.datasets) * len(each.models))
         table.add_row(each.name, each.title, cells, f"{trials:,}", ", ".join(each.protocols))
-    _print(table)
+    print_table(table)
     typer.echo("\nA study of your own is a YAML file with the same keys: docs/studies.md.")
 
 
@@ -191,9 +190,9 @@ def status(
             "studies": {name: [_cell_row(cell) for cell in cells] for name, cells in found.items()},
             "problems": [{"path": str(problem.path), "reason": problem.reason} for problem in problems],
         }
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
         return
-    _print(_cells_table(found) if names else _studies_table(found))
+    print_table(_cells_table(found) if names else _studies_table(found))
     offered = [p for p in (*PROTOCOLS, ALL) if p != protocol and any(p in (ALL, *each.protocols) for each in studies)]
     others = f" ({', '.join(f'--protocol {each}' for each in offered)} for others)" if offered else ""
     records = f"Records in {store}" if store.exists() else f"There is no store {store} yet"
@@ -284,35 +283,20 @@ def _trials(each: Study, protocol: str) -> int:
 
 
 def _summary(each: Study) -> dict[str, object]:
-    return {
-        "name": each.name,
-        "title": each.title,
-        "about": each.about,
-        "leaves_open": each.leaves_open,
-        "published": each.published,
-        "datasets": each.datasets,
-        "models": each.models,
-        "trials": {protocol: _trials(each, protocol) for protocol in each.protocols},
-        "reads": each.reads,
-    }
+    told = ("name", "title", "about", "leaves_open", "published", "datasets", "models")
+    trials = {protocol: _trials(each, protocol) for protocol in each.protocols}
+    return {name: getattr(each, name) for name in told} | {"trials": trials, "reads": each.reads}
 
 
 def _cell_row(cell: CellProgress) -> dict[str, object]:
-    return {
-        "dataset": cell.cell.dataset,
-        "model": cell.cell.model,
-        "done": cell.done,
-        "running": cell.running,
-        "missing": cell.missing,
-        "seconds_left": round(cell.seconds, 1),
-        "reason": cell.reason,
-    }
+    counts = {name: getattr(cell, name) for name in ("done", "running", "missing")}
+    return cell.cell._asdict() | counts | {"seconds_left": round(cell.seconds, 1), "reason": cell.reason}
 
 
 def _cells_table(found: dict[str, list[CellProgress]]) -> Table:
     from sharpen.studies.cost import duration
 
-    table = _table("study", "cell", right=("done", "running", "missing", "time left"), left=("why",))
+    table = listing("study", "cell", right=("done", "running", "missing", "time left"), left=("why",))
     for name, cells in found.items():
         for cell in cells:
             left = duration(cell.seconds) if cell.seconds and cell.reason is None else ""
@@ -325,7 +309,7 @@ def _cells_table(found: dict[str, list[CellProgress]]) -> Table:
 def _studies_table(found: dict[str, list[CellProgress]]) -> Table:
     from sharpen.studies.cost import duration
 
-    table = _table("study", right=("done", "running", "missing", "not runnable here", "time left"))
+    table = listing("study", right=("done", "running", "missing", "not runnable here", "time left"))
     for name, cells in found.items():
         here = [cell for cell in cells if cell.reason is None]
         away = [cell for cell in cells if cell.reason is not None]
@@ -339,20 +323,3 @@ def _studies_table(found: dict[str, list[CellProgress]]) -> Table:
             duration(seconds) if seconds else "",
         )
     return table
-
-
-def _table(*first: str, right: Sequence[str] = (), left: Sequence[str] = ()) -> Table:
-    terminal = sys.stdout.isatty()
-    table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in first:
-        table.add_column(name, no_wrap=True)
-    for name in right:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in left:
-        table.add_column(name, overflow="fold")
-    return table
-
-
-def _print(table: Table) -> None:
-    # In a file or a pipe one row is one line.
-    Console(width=None if sys.stdout.isatty() else 400, highlight=False).print(table)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sharpen.datasets.download import WAY_OUT
 from sharpen.errors import InputError
 from sharpen.npz import read_npz
 
@@ -30,13 +31,12 @@ def read_arrays(path: Path, keys: Iterable[str]) -> dict[str, np.ndarray]:
     sharpen.errors.InputError: ...graph.npz has no array 'labels' (it has edges); put the published file in its place,
     or remove it to have it downloaded
     """
-    way_out = "put the published file in its place, or remove it to have it downloaded"
     wanted = list(keys)
-    found = read_npz(str(path), path, wanted, way_out)
+    found = read_npz(str(path), path, wanted, WAY_OUT)
     for key in wanted:
         if key not in found:
             there = ", ".join(found) or "none of those needed"
-            raise InputError(f"{path} has no array {key!r} (it has {there}); {way_out}")
+            raise InputError(f"{path} has no array {key!r} (it has {there}); {WAY_OUT}")
     return {key: found[key] for key in wanted}
 
 

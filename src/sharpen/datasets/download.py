@@ -14,7 +14,6 @@ import hashlib
 import http.client
 import os
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -23,15 +22,18 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn, TypeAlias
+from typing import IO, Any, BinaryIO, NoReturn, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sharpen.errors import InputError, called
+from sharpen.whole import written_whole
 
 Folder: TypeAlias = str | os.PathLike[str] | None
 
+WAY_OUT = "put the published file in its place, or remove it to have it downloaded"
+"""What to do about a file that is not the published one."""
 _CHUNK = 1 << 16
 # A server that is slower than this, in bytes a second, is not worth waiting for.
 _PATIENCE_SECONDS, _LEAST_RATE = 120.0, 1000.0
@@ -145,8 +147,7 @@ def read_verified(file: RemoteFile, root: Folder = None) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise InputError(
-            f"{place} is not the file that {file.url} publishes (its SHA-256 is {found}, expected {file.sha256}); "
-            "put the published file in its place, or remove it to have it downloaded"
+            f"{place} is not the file that {file.url} publishes (its SHA-256 is {found}, expected {file.sha256}); {WAY_OUT}"
         )
     return content
 
@@ -164,31 +165,28 @@ def download(file: RemoteFile, folder: Path) -> Path:
     target = folder / file.path
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        with written_whole(target) as out:
+            _fetch(file, out, target)
     except OSError as error:
         raise InputError(
             f"cannot write to the cache {folder} ({error}); set XDG_CACHE_HOME to a folder that can be written"
         ) from error
-    part = Path(name)
+    return target
+
+
+def _fetch(file: RemoteFile, out: BinaryIO, target: Path) -> None:
+    """Copy what is served to ``out``, if it is what was asked for."""
     try:
-        with os.fdopen(handle, "wb") as out:
-            found = _copy(file, out)
-            out.flush()
-            os.fsync(out.fileno())
-        if file.sha256 is not None and found != file.sha256:
-            _give_up(file, target, f"its SHA-256 is {found}, expected {file.sha256}")
-        if file.sha256 is None and (reason := _why_foreign(file, part)):
-            _give_up(file, target, reason)
-        os.replace(part, target)
-    except InputError:
-        raise
+        found = _copy(file, out)
+        out.flush()
     # ValueError: an address that is none, a length that is no number, or a redirection to one.
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if type(error) is urllib.error.URLError else error
         _give_up(file, target, str(cause) or type(error).__name__, error)
-    finally:
-        part.unlink(missing_ok=True)
-    return target
+    if file.sha256 not in (None, found):
+        _give_up(file, target, f"its SHA-256 is {found}, expected {file.sha256}")
+    if file.sha256 is None and (reason := _why_foreign(file, Path(out.name))):
+        _give_up(file, target, reason)
 
 
 class _Encrypted(urllib.request.HTTPRedirectHandler):

@@ -15,7 +15,7 @@ import torch
 
 from sharpen.datasets.arrays import both_directions, read_arrays
 from sharpen.datasets.dataset import Dataset, Splits
-from sharpen.datasets.download import Folder, RemoteFile, get_file
+from sharpen.datasets.download import WAY_OUT, Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.split_files import load_split
@@ -48,46 +48,20 @@ _SPLITS = {
 # Written here, because some copies of the files hold them only as a pickle.
 CLASS_NAMES = {
     "computer": (
-        "Desktops",
-        "Data Storage",
-        "Laptops",
-        "Monitors",
-        "Computer Components",
-        "Video Projectors",
-        "Routers",
-        "Tablets",
-        "Networking Products",
-        "Webcams",
+        "Desktops", "Data Storage", "Laptops", "Monitors", "Computer Components", "Video Projectors", "Routers",
+        "Tablets", "Networking Products", "Webcams",
     ),
     "photo": (
-        "Film Photography",
-        "Digital Cameras",
-        "Binoculars & Scopes",
-        "Lenses",
-        "Tripods & Monopods",
-        "Video Surveillance",
-        "Lighting & Studio",
-        "Flashes",
+        "Film Photography", "Digital Cameras", "Binoculars & Scopes", "Lenses", "Tripods & Monopods",
+        "Video Surveillance", "Lighting & Studio", "Flashes",
     ),
     "cs": (
-        "bioinformatics",
-        "machine_learning",
-        "computer_vision",
-        "NLP",
-        "graphics",
-        "networks",
-        "security",
-        "databases",
-        "data_mining",
-        "game_theory",
-        "HCI",
-        "information_theory",
-        "medical_informatics",
-        "robotics",
+        "bioinformatics", "machine_learning", "computer_vision", "NLP", "graphics", "networks", "security",
+        "databases", "data_mining", "game_theory", "HCI", "information_theory", "medical_informatics", "robotics",
         "theoretical_cs",
     ),
     "physics": ("phys rev d", "phys rev a", "phys rev b", "phys rev c", "phys rev e"),
-}
+}  # fmt: skip
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:
@@ -133,6 +107,5 @@ def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str) -> scipy.spa
         return scipy.sparse.csr_array(parts, shape=tuple(arrays[f"{prefix}_shape"].tolist()))
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"{path}: {prefix}_data, {prefix}_indices and {prefix}_indptr make no matrix ({error}); "
-            "put the published file in its place, or remove it to have it downloaded"
+            f"{path}: {prefix}_data, {prefix}_indices and {prefix}_indptr make no matrix ({error}); {WAY_OUT}"
         ) from error

@@ -20,7 +20,7 @@ import torch
 
 from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
-from sharpen.datasets.download import Folder, RemoteFile, get_file
+from sharpen.datasets.download import WAY_OUT, Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
@@ -92,8 +92,7 @@ def load(name: str, root: Folder = None) -> Dataset:
             categories = _read(folder / known.class_names, header=0).iloc[:, 1]  # the row number is the class
         except (OSError, EOFError, LookupError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise InputError(
-                f"{archive} is not the archive of {name} ({type(error).__name__}: {error}); "
-                "put the published file in its place, or remove it to have it downloaded"
+                f"{archive} is not the archive of {name} ({type(error).__name__}: {error}); {WAY_OUT}"
             ) from error
     graph = Graph(
         x=raw["node_feat"],

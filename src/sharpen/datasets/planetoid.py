@@ -52,17 +52,12 @@ _SHA256 = {
 # The files number the classes; these names follow from the class sizes, which are all different. PubMed's do not.
 CLASS_NAMES = {
     "cora": (
-        "Theory",
-        "Reinforcement Learning",
-        "Genetic Algorithms",
-        "Neural Networks",
-        "Probabilistic Methods",
-        "Case Based",
-        "Rule Learning",
+        "Theory", "Reinforcement Learning", "Genetic Algorithms", "Neural Networks", "Probabilistic Methods",
+        "Case Based", "Rule Learning",
     ),
     "citeseer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
     "pubmed": ("0", "1", "2"),
-}
+}  # fmt: skip
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:

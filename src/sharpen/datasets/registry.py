@@ -61,14 +61,13 @@ def load_dataset(name: str, root: Folder = None) -> Dataset:
     return _OWN[name] if name in _OWN else _source(name).load(name, root)
 
 
-def add_dataset(dataset: Dataset, title: str = "") -> str:
+def add_dataset(dataset: Dataset) -> str:
     """Lets a dataset of your own be loaded by name in this process, as studies do; gives the name.
 
     The name ends in a part of the graph's fingerprint: records of it are never taken for those of another state of it.
 
     Args:
         dataset: The graph and how it is scored.
-        title: What tables and figures call it. None: its name.
 
     >>> graph = load_dataset("digits").graph
     >>> add_dataset(Dataset("mine", graph)) == f"mine-{graph.fingerprint[:8]}"
@@ -80,7 +79,7 @@ def add_dataset(dataset: Dataset, title: str = "") -> str:
     pattern = draws[0].removesuffix("0") + "{seed}" if draws[0].endswith("-seed0") else None
     splits = SplitNames(draws, _DRAWS, pattern)
     size = (graph.num_nodes, graph.num_edges // 2, graph.num_features, graph.num_classes)
-    CATALOG[name] = DatasetInfo(name, *size, dataset.metric, "your own", "", title or dataset.name, "", splits)
+    CATALOG[name] = DatasetInfo(name, *size, dataset.metric, "your own", "", dataset.name, "", splits)
     _OWN[name] = Dataset(name, graph, dataset.metric, dataset.splits)
     return name
 

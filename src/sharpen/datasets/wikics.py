@@ -13,7 +13,7 @@ import torch
 
 from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
-from sharpen.datasets.download import Folder, RemoteFile, get_file
+from sharpen.datasets.download import WAY_OUT, Folder, RemoteFile, get_file
 from sharpen.errors import InputError
 from sharpen.graph import Graph
 from sharpen.graph.splits import from_masks
@@ -22,17 +22,10 @@ _URL = "https://github.com/pmernyei/wiki-cs-dataset/raw/master/dataset/data.json
 _SHA256 = "9bf8cb3ef8eeae81b25e6ccbe0ea195600c205d7edf63ce04f2ec8d9c7dcb3d8"
 
 _CLASS_NAMES = (
-    "Computational linguistics",
-    "Databases",
-    "Operating systems",
-    "Computer architecture",
-    "Computer security",
-    "Internet protocols",
-    "Computer file systems",
-    "Distributed computing architecture",
-    "Web technology",
+    "Computational linguistics", "Databases", "Operating systems", "Computer architecture", "Computer security",
+    "Internet protocols", "Computer file systems", "Distributed computing architecture", "Web technology",
     "Programming language topics",
-)
+)  # fmt: skip
 
 
 def files(name: str) -> tuple[RemoteFile, ...]:
@@ -57,8 +50,7 @@ def load(name: str, root: Folder = None) -> Dataset:
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{path} is not the data.json of WikiCS ({type(error).__name__}: {error}); "
-            "put the published file in its place, or remove it to have it downloaded"
+            f"{path} is not the data.json of WikiCS ({type(error).__name__}: {error}); {WAY_OUT}"
         ) from error
     edge_index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
     graph = Graph(x, both_directions(edge_index), y, _CLASS_NAMES, name)

@@ -216,10 +216,7 @@ def _features(name: str, x: np.ndarray, count: int) -> np.ndarray:
 
 
 def _labels(name: str, y: np.ndarray, count: int) -> Any:
-    if y.shape != (count,) or y.dtype.kind not in "biufUS":
-        raise InputError(f"{name}: y has shape {list(y.shape)} and type {y.dtype}; give one class per node: [{count}]")
-    if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8", "replace")
+    y = _one_each(name, "y", y, count, kinds="biufUS", what="class")
     if y.dtype.kind in "iuf":
         return pa.array(y.astype(np.float64), mask=(y == -1) | (y != y))  # -1 is unknown, as everywhere in arrays
     return y.astype(str) if y.dtype.kind == "U" else y
@@ -228,13 +225,16 @@ def _labels(name: str, y: np.ndarray, count: int) -> Any:
 def _ids(name: str, ids: np.ndarray | None, count: int) -> list[str]:
     if ids is None:
         return [str(i) for i in range(count)]
-    if ids.shape != (count,) or ids.dtype.kind not in "iuUS":
+    return [str(i) for i in _one_each(name, "ids", ids, count, kinds="iuUS", what="text")]
+
+
+def _one_each(name: str, part: str, values: np.ndarray, count: int, kinds: str, what: str) -> np.ndarray:
+    """An array with an entry for each node, bytes read as text."""
+    if values.shape != (count,) or values.dtype.kind not in kinds:
         raise InputError(
-            f"{name}: ids has shape {list(ids.shape)} and type {ids.dtype}; give one text per node: [{count}]"
+            f"{name}: {part} has shape {list(values.shape)} and type {values.dtype}; give one {what} per node: [{count}]"
         )
-    if ids.dtype.kind == "S":
-        ids = np.char.decode(ids, "utf-8", "replace")
-    return [str(i) for i in ids]
+    return np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values
 
 
 def _integers(name: str, part: str, values: np.ndarray) -> np.ndarray:

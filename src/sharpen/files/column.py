@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharpen.errors import InputError, as_given, reason
+from sharpen.files.columns import NUMBER
 from sharpen.files.dates import DATE, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
-from sharpen.files.table import as_text
+from sharpen.files.table import as_text, is_text, short
 
 if TYPE_CHECKING:
     from sharpen.files.source import GraphTables
 
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 NO_NUMBER = r"(?i)^[+-]?(nan|inf|infinity)$"
 _DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 MOSTLY = 0.8
@@ -58,8 +58,7 @@ class DataColumn:
     @property
     def is_text(self) -> bool:
         """Whether the values carry no type but text."""
-        kind = self.values.type
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+        return is_text(self.values.type)
 
     @property
     def is_bool(self) -> bool:
@@ -167,7 +166,7 @@ class DataColumn:
             stray = self.first(COMMA_NUMBER, matching=False)
             if stray is not None:
                 raise InputError(
-                    f"{self.place(stray)} is {_cut(self.text[stray].as_py())}, while the other values are numbers with "
+                    f"{self.place(stray)} is {short(self.text[stray].as_py())}, while the other values are numbers with "
                     f"decimal commas; write it like them, leave the cell blank if it is unknown, or {self.way_out}"
                 )
             why = "with a comma that may mark decimals or thousands"
@@ -185,7 +184,7 @@ class DataColumn:
             more = 0
         others = f" ({more} more value{'s' * (more > 1)} like it)" if more > 0 else ""
         return InputError(
-            f"{self.place(row)} is {_cut(self.text[row].as_py())}{others}, while the other values are numbers; write a number, "
+            f"{self.place(row)} is {short(self.text[row].as_py())}{others}, while the other values are numbers; write a number, "
             f"leave the cell blank if it is unknown, or {self.way_out}"
         )
 
@@ -210,8 +209,3 @@ def column_of(tables: GraphTables, name: str) -> DataColumn:
 def _zero_one(values: pa.Array) -> np.ndarray:
     numbers = values.cast(pa.int8()).cast(pa.float64())
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _cut(value: str | None) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -17,6 +17,7 @@ ENDS = (
     ("node1", "node2"), ("id1", "id2"), ("id_1", "id_2"), ("node_1", "node_2"), ("start", "end"), ("source", "dest"),
     ("i", "j"), ("a", "b"), ("von", "nach"),
 )  # fmt: skip
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 WEIGHTS = ("weight", "edge_weight")
 
 
@@ -221,7 +222,7 @@ def is_number(text: str) -> bool:
     >>> is_number("-1.5e3"), is_number("1a")
     (True, False)
     """
-    return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
+    return re.fullmatch(NUMBER, text.strip()) is not None
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -158,14 +158,14 @@ def _unpack(name: str, raw: bytes, packed: str) -> bytes:
     if packed == ".zst":
         stream = pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
     else:
-        openers: dict[str, Any] = {".gz": _gzip, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+        openers: dict[str, Any] = {
+            ".gz": lambda file: gzip.GzipFile(fileobj=file),
+            ".bz2": bz2.BZ2File,
+            ".xz": lzma.LZMAFile,
+        }
         stream = openers[packed](source)
     with stream:
         return _read_limited(name, stream, len(raw))
-
-
-def _gzip(source: io.BytesIO) -> gzip.GzipFile:
-    return gzip.GzipFile(fileobj=source)
 
 
 def _unzip(name: str, raw: bytes, suffix: str) -> tuple[str, bytes]:

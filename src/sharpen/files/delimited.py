@@ -20,7 +20,7 @@ import pyarrow.csv as arrow_csv
 from sharpen.errors import InputError, reason
 from sharpen.files.content import Content, read_file
 from sharpen.files.plain_text import DELIMITERS, first_bad_byte, sniff_delimiter, tidied
-from sharpen.files.table import DataTable, check_names
+from sharpen.files.table import DataTable, by_row, check_names
 from sharpen.limits import check_columns
 
 _BLOCK = 2**26
@@ -60,7 +60,7 @@ def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = la
         table, names = table.remove_column(0), names[1:]  # the row numbers that pandas writes unless told not to
         notes.append(f"{content.name}: the first column has no name and counts the rows: left out")
     check_names(content.name, names, "line 1" if content.data[:1] not in b"\r\n" else "the header")
-    lines = _Lines(content.name, delimiter, headed)
+    lines = Lines(content.name, lambda again: _records(tidied(again)[0].data, delimiter), first=-headed)
     return DataTable(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
 
 
@@ -196,23 +196,26 @@ def _records(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         return
 
 
-class _Lines:
-    """Finds the line of a row by reading the file again: lines are asked for at most once, to report an error."""
+class Lines:
+    """Finds the line of a row by reading the file again: lines are asked for at most once, to report an error.
 
-    def __init__(self, name: str, delimiter: str, headed: bool = True) -> None:
-        self.name = name
-        self.delimiter = delimiter
-        self.headed = headed
+    Args:
+        name: The file.
+        rows: From the file to each of its rows, with the line on which it begins.
+        first: The number of the first of them; -1 if it is the header.
+    """
+
+    def __init__(self, name: str, rows: Callable[[Content], Iterator[tuple[int, Any]]], first: int = 0) -> None:
+        self.name, self.rows, self.first = name, rows, first
 
     def locate(self, row: int) -> str:
+        """The words for a row: its line, or its number if the file is gone or changed since."""
         try:
-            data = tidied(read_file(self.name))[0].data
-        except InputError:  # gone or changed since
-            return f"row {row + 1}"
-        for number, (line, _) in enumerate(_records(data, self.delimiter), start=-self.headed):  # the header is row -1
-            if number == row:
-                return f"line {line}"
-        return f"row {row + 1}"
+            rows = self.rows(read_file(self.name))
+        except InputError:
+            return by_row(row)
+        lines = (f"line {line}" for number, (line, _) in enumerate(rows, start=self.first) if number == row)
+        return next(lines, by_row(row))
 
 
 def _line_of_byte(data: bytes, at: int) -> int:

@@ -85,7 +85,7 @@ def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
 
 def _numbered(table: DataTable, column: str, keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
     """The row of the node that each cell names, -1 where it names none; and the cells."""
-    text = as_text(table.columns.column(column), lambda row: table.place(row, column))
+    text = table.text(column)
     rows = pc.index_in(canonical(text).cast(keys.type), value_set=keys, skip_nulls=True)
     return rows.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), text
 

@@ -20,6 +20,7 @@ from sharpen.files.table import comparable_ids
 
 _FORMAT = 2
 _DENSE = 0.3
+_MOST_LINES = 30  # of a description
 
 
 @dataclass(frozen=True)
@@ -235,9 +236,9 @@ def _joined(blocks: Sequence[Block]) -> np.ndarray | scipy.sparse.csr_array:
     return out
 
 
-def _grouped(lines: list[str], most: int = 30) -> list[str]:
+def _grouped(lines: list[str]) -> list[str]:
     """Hundreds of columns in a few lines: those encoded alike are counted."""
-    if len(lines) <= most:
+    if len(lines) <= _MOST_LINES:
         return lines
     kinds: dict[str, list[str]] = {}
     for line in lines:

@@ -31,8 +31,28 @@ MOST_CATEGORIES = 256
 _BUCKETS = 4096
 
 
+class _Marked:
+    """A column of numbers, beside which another may say where one is missing; a missing one counts as the mean."""
+
+    column: str
+    mean: float
+    indicator: bool
+
+    @property
+    def width(self) -> int:
+        return 1 + self.indicator
+
+    def _standardised(self, values: np.ndarray, scale: float, notes: list[str]) -> np.ndarray:
+        missing = np.isnan(values)
+        _note_missing(self, missing, notes)
+        return np.stack([np.where(missing, 0.0, (values - self.mean) / scale), missing], axis=1)[:, : self.width]
+
+    def _described(self, what: str) -> str:
+        return f"{self.column}: {what}" + ("; missing ones become the mean and are marked" if self.indicator else "")
+
+
 @dataclass(frozen=True)
-class Numeric:
+class Numeric(_Marked):
     """A number, standardised.
 
     >>> number = Numeric("age", mean=30.0, scale=10.0, indicator=True)
@@ -46,20 +66,11 @@ class Numeric:
     scale: float
     indicator: bool
 
-    @property
-    def width(self) -> int:
-        return 1 + self.indicator
-
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
-        values = column.numbers()
-        missing = np.isnan(values)
-        _note_missing(self, missing, notes)
-        scaled = np.where(missing, 0.0, (values - self.mean) / self.scale)
-        return np.stack([scaled, missing], axis=1)[:, : self.width]
+        return self._standardised(column.numbers(), self.scale, notes)
 
     def describe(self) -> str:
-        shown = f"{self.column}: number, mean {self.mean:.4g}, deviation {self.scale:.4g}"
-        return shown + ("; missing ones become the mean and are marked" if self.indicator else "")
+        return self._described(f"number, mean {self.mean:.4g}, deviation {self.scale:.4g}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,7 @@ class Sparse:
 
 
 @dataclass(frozen=True)
-class Flag:
+class Flag(_Marked):
     """True or false as 1 or 0.
 
     >>> Flag("old", mean=0.5, indicator=False).encode(DataColumn("old", pa.array(["yes", "no"]), str), []).toarray().tolist()
@@ -101,10 +112,6 @@ class Flag:
     mean: float
     indicator: bool
 
-    @property
-    def width(self) -> int:
-        return 1 + self.indicator
-
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
         values = column.truths()
         missing = np.isnan(values)
@@ -113,12 +120,11 @@ class Flag:
         return scipy.sparse.csc_array(scipy.sparse.hstack([filled, _one_column(missing)])) if self.indicator else filled
 
     def describe(self) -> str:
-        shown = f"{self.column}: true or false, true for {self.mean:.0%}"
-        return shown + ("; missing ones become the mean and are marked" if self.indicator else "")
+        return self._described(f"true or false, true for {self.mean:.0%}")
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(_Marked):
     """A date, as days, standardised.
 
     >>> date = Date("born", mean=1.0, scale=2.0, indicator=True, day_first=False)
@@ -133,20 +139,12 @@ class Date:
     indicator: bool
     day_first: bool
 
-    @property
-    def width(self) -> int:
-        return 1 + self.indicator
-
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
-        days = column.days(self.day_first)
-        missing = np.isnan(days)
-        _note_missing(self, missing, notes)
-        return np.stack([np.where(missing, 0.0, (days - self.mean) / self.scale), missing], axis=1)[:, : self.width]
+        return self._standardised(column.days(self.day_first), self.scale, notes)
 
     def describe(self) -> str:
         mean = np.datetime64(round(self.mean), "D")
-        shown = f"{self.column}: date, as days; {mean} in the mean, deviation {self.scale:.4g} days"
-        return shown + ("; missing ones become the mean and are marked" if self.indicator else "")
+        return self._described(f"date, as days; {mean} in the mean, deviation {self.scale:.4g} days")
 
 
 @dataclass(frozen=True)

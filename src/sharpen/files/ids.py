@@ -64,7 +64,7 @@ def read_ids(table: DataTable, column: str) -> np.ndarray:
     >>> read_ids(DataTable("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").tolist()
     ['1.0', 'a']
     """
-    text = as_text(table.columns.column(column), lambda row: table.place(row, column))
+    text = table.text(column)
     if text.null_count:
         row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
         more = f" ({text.null_count - 1} more are)" if text.null_count > 1 else ""
@@ -172,7 +172,7 @@ def id_keys(table: DataTable, name: str) -> pa.Array:
     >>> id_keys(DataTable("nodes.csv", pa.table({"id": ["1.0", "a"]}), by_row), "id").to_pylist()
     ['1', 'a']
     """
-    return canonical(as_text(table.columns.column(name), lambda row: table.place(row, name))).cast(pa.string())
+    return canonical(table.text(name)).cast(pa.string())
 
 
 def _is_plain(kind: pa.DataType) -> bool:

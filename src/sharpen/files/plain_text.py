@@ -17,6 +17,7 @@ from sharpen.files.content import Content
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 _SAMPLE = 2**15
 _COMMENT = re.compile(rb"(?:\xef\xbb\xbf)?[#%]")
+_GLUED = re.compile(rb"(?:\xef\xbb\xbf)?[#%][^\s#%]")  # no blank after the mark
 _PIECE = 2**24
 
 
@@ -143,19 +144,19 @@ def _header_in(line: bytes, rest: Content) -> bytes | None:
     if _is_separated_by_blanks(rest):
         return None  # any words would do
     bare = re.sub(rb"^(?:\xef\xbb\xbf)?[#%]+[ \t]*", b"", line)
-    first = next(line for line in rest.data.splitlines() if line.strip())
-    names, cells = _cells(bare, rest), _cells(first, rest)
+    names, cells = _cells(bare, rest), _first_row(rest)
     if len(names) != len(cells) or len(names) < 2 or any(is_number(name) for name in names):
         return None
-    glued = re.match(rb"(?:\xef\xbb\xbf)?[#%][^\s#%]", line) is not None
-    return bare if glued or any(is_number(cell) for cell in cells) else None
+    return bare if _GLUED.match(line) or any(is_number(cell) for cell in cells) else None
 
 
 def _is_row(line: bytes, rest: Content) -> bool:
     """Whether a line that begins with # is more like a row of the table: no blank after the mark, and as many cells."""
-    first = next(line for line in rest.data.splitlines() if line.strip())
-    glued = re.match(rb"(?:\xef\xbb\xbf)?[#%][^\s#%]", line) is not None
-    return glued and len(_cells(line, rest)) == len(_cells(first, rest)) > 1
+    return _GLUED.match(line) is not None and len(_cells(line, rest)) == len(_first_row(rest)) > 1
+
+
+def _first_row(content: Content) -> list[str]:
+    return _cells(next(line for line in content.data.splitlines() if line.strip()), content)
 
 
 def _is_separated_by_blanks(content: Content) -> bool:

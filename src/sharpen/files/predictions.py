@@ -8,9 +8,7 @@ front; :func:`read_predictions` takes it off again, so nothing is lost. Numbers 
 from __future__ import annotations
 
 import csv
-import os
 import re
-import tempfile
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +18,7 @@ from sharpen.files.columns import listed
 from sharpen.files.content import read_file
 from sharpen.files.delimited import read_delimited
 from sharpen.files.typed import read_parquet
+from sharpen.whole import written_whole
 
 # Blanks, and what does not print: a byte-order mark, zero-width and directional marks, controls.
 _UNSEEN = r"[\s\x00-\x1f\x7f-\xa0\xad\u180e\u200b-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff\ufff9-\ufffb]*"
@@ -72,6 +71,7 @@ def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
         path: Where to.
         frame: One row per node; the index is not written.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_predictions(folder / "predictions.csv", pd.DataFrame({"id": ["=a"], "probability": [0.5]}))
     >>> (folder / "predictions.csv").read_text()
@@ -81,26 +81,16 @@ def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
     """
     path = check_output(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); choose another folder") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with written_whole(path) as file:
             if path.suffix.lower() == ".csv":
                 # not the least quoting: a cell with a carriage return alone would go without
                 _guarded(frame).to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
             else:
                 frame.to_parquet(file, index=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written ({error.strerror}); free some space or choose another folder"
         ) from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def read_predictions(path: Path | str) -> pd.DataFrame:
@@ -138,9 +128,3 @@ def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
             values = values.map(lambda cell: guard(cell) if isinstance(cell, str) else cell)
         columns[guard(str(name))] = values
     return pd.DataFrame(columns)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -50,6 +50,10 @@ class DataTable:
         """The words for one cell: file, line or row, column."""
         return f"{self.name} {self.locate(row)}, column {column!r}"
 
+    def text(self, column: str) -> pa.Array:
+        """A column as text (:func:`as_text`)."""
+        return as_text(self.columns.column(column), lambda row: self.place(row, column))
+
 
 def by_row(row: int) -> str:
     """The words for a row of a file that has no lines, counted from 1.
@@ -100,7 +104,7 @@ def as_text(values: pa.ChunkedArray, place: Callable[[int], str]) -> pa.Array:
     whole: Any = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):  # text beyond 2 GB does not fit one piece of the small type
         whole = whole.cast(pa.large_string()).combine_chunks()
-    if _is_text(whole.type):
+    if is_text(whole.type):
         blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(whole)), 0)
         return pc.if_else(blank, pa.scalar(None, whole.type), whole)
     if pa.types.is_null(kind):
@@ -157,14 +161,14 @@ def from_objects(values: list[Any], place: Callable[[int], str]) -> pa.Array:
             continue
         what = _what(value)
         if what is None:
-            raise InputError(f"{place(row)} is {_short(value)}; give one text or number, or a list of numbers")
+            raise InputError(f"{place(row)} is {short(value)}; give one text or number, or a list of numbers")
         if first is None:
             first = (what, row)
             if not mixed and what != "list of numbers":
                 break  # the others are of the same type
         elif first[0] != what:
             raise InputError(
-                f"{place(row)} is the {what} {_short(value)}, but {place(first[1])} is a {first[0]}; "
+                f"{place(row)} is the {what} {short(value)}, but {place(first[1])} is a {first[0]}; "
                 f"give all values of a column the same type"
             )
     kinds: dict[str, Any] = {
@@ -193,7 +197,12 @@ def to_objects(text: pa.Array) -> np.ndarray:
     return out
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of text.
+
+    >>> is_text(pa.string()), is_text(pa.int64())
+    (True, False)
+    """
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -221,7 +230,12 @@ def _what(value: object) -> str | None:
     return None
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value in a message, but not at length.
+
+    >>> short("a" * 100)[-5:]
+    'aa...'
+    """
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

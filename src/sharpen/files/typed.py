@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -14,8 +13,8 @@ import pyarrow.parquet as pq
 
 from sharpen import limits
 from sharpen.errors import InputError, reason
-from sharpen.files.content import Content, read_file
-from sharpen.files.delimited import check_text
+from sharpen.files.content import Content
+from sharpen.files.delimited import Lines, check_text
 from sharpen.files.footer import column_chunks
 from sharpen.files.table import DataTable, by_row, check_names, from_objects
 from sharpen.limits import check_cells, check_columns, too_large, within_limits
@@ -141,7 +140,7 @@ def read_json_lines(content: Content) -> DataTable:
         raise InputError(f"{name} holds only blank lines; write one JSON object per line")
     stripped = [key.strip() for key in columns]
     check_names(name, stripped, "the keys")
-    lines = _Lines(name)
+    lines = Lines(name, lambda again: _lines(again.data))
     arrays = [
         from_objects(values, lambda row, key=key: f"{name} {lines.locate(row)}, column {key!r}")  # type: ignore[misc]
         for key, values in columns.items()
@@ -183,15 +182,3 @@ def _parse(name: str, line: int, text: str) -> dict[str, Any]:
     if not record:
         raise InputError(f"{place} is an object without values; give it at least an id")
     return record
-
-
-@dataclass(frozen=True)
-class _Lines:
-    name: str
-
-    def locate(self, row: int) -> str:
-        try:
-            data = read_file(self.name).data
-        except InputError:  # gone or changed since
-            return by_row(row)
-        return next((f"line {line}" for number, (line, _) in enumerate(_lines(data)) if number == row), by_row(row))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import torch
 from torch import Tensor
 
 
@@ -23,7 +24,6 @@ class Adjacency:
         num_nodes: The number of rows.
         weight: float64, ``[nnz]``, symmetric as well; None: all messages count the same.
 
-    >>> import torch
     >>> from sharpen import Graph
     >>> graph = Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]])
     >>> graph.adjacency.rowptr.tolist(), graph.adjacency.col.tolist()
@@ -39,7 +39,6 @@ class Adjacency:
     def nnz(self) -> int:
         """The number of messages in one round, those to oneself included.
 
-        >>> import torch
         >>> from sharpen import Graph
         >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).adjacency.nnz
         5
@@ -49,17 +48,25 @@ class Adjacency:
     def degree(self) -> Tensor:
         """How many messages each node receives (int32), its own included, so never below 1.
 
-        >>> import torch
         >>> from sharpen import Graph
         >>> Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]]).adjacency.degree().tolist()
         [2, 3, 2]
         """
         return self.rowptr[1:] - self.rowptr[:-1]
 
+    @property
+    def row(self) -> Tensor:
+        """The row of each message, its receiver, int64: what ``col`` is for its sender.
+
+        >>> from sharpen import Graph
+        >>> Graph(x=torch.eye(2), edge_index=[[0], [1]]).adjacency.row.tolist()
+        [0, 0, 1, 1]
+        """
+        return torch.repeat_interleave(torch.arange(self.num_nodes), self.degree().long())
+
     def to_scipy(self) -> scipy.sparse.csr_array:
         """The pattern as a SciPy matrix: of its weights (float64), or of ones (float32) if it has none.
 
-        >>> import torch
         >>> from sharpen import Graph
         >>> Graph(x=torch.eye(2), edge_index=[[0], [1]]).adjacency.to_scipy().toarray().tolist()
         [[1.0, 1.0], [1.0, 1.0]]

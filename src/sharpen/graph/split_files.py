@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from sharpen.errors import InputError, reason
 from sharpen.graph.splits import Split, from_masks
 from sharpen.npz import read_npz
+from sharpen.whole import written_whole
 
 
 def save_split(split: Split, path: str | os.PathLike[str]) -> None:
@@ -28,10 +28,14 @@ def save_split(split: Split, path: str | os.PathLike[str]) -> None:
     sets = {"train": split.train, "val": split.val, "test": split.test}
     if path.suffix == ".npz":
         arrays: Any = {field: nodes.numpy() for field, nodes in sets.items()}
-        _write_whole(path, lambda file: np.savez(file, name=np.array(split.name), **arrays))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(path) as file:
+            np.savez(file, name=np.array(split.name), **arrays)
     elif path.suffix == ".json":
         text = json.dumps({"name": split.name, **{field: nodes.tolist() for field, nodes in sets.items()}})
-        _write_whole(path, lambda file: file.write(text.encode()))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(path) as file:
+            file.write(text.encode())
     else:
         raise InputError(f"{path}: the ending {path.suffix!r} is no format for splits; end the name in .npz or .json")
 
@@ -87,14 +91,3 @@ def _read(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, OSError, TypeError, RecursionError, MemoryError) as error:
         raise InputError(f"{path} cannot be read ({reason(error)}); {way_out}") from error
-
-
-def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            write(file)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

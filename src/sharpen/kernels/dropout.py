@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sharpen.kernels import backend
-from sharpen.kernels.sparse import fold
+from sharpen.kernels.sparse import Stacked
 
 # Multipliers of the golden ratio and of "lowbias32", a 32-bit mixer found by search for even avalanche; as signed int32.
 GOLDEN, MIX_1, MIX_2 = -1640531527, 569420461, 1935289751
@@ -155,7 +155,7 @@ def relu_dropout(
     return out
 
 
-class _Words(torch.autograd.Function):
+class _Words(Stacked):
     """:func:`random_words` with a vmap rule; there is nothing to differentiate."""
 
     @staticmethod
@@ -170,11 +170,6 @@ class _Words(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None]:
         return None, None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], keys: Tensor, size: int) -> Any:
-        (stack,) = fold(info.batch_size, in_dims, keys)
-        return random_words(stack, size).unflatten(0, (info.batch_size, -1)), 0
-
 
 def words(keys: Tensor, size: int) -> Tensor:
     """``size`` int32 numbers for one run, from its pair of keys [2]; under :func:`torch.func.vmap` for all members in one pass.
@@ -186,8 +181,10 @@ def words(keys: Tensor, size: int) -> Tensor:
     return out.squeeze(0)
 
 
-class _Dropout(torch.autograd.Function):
+class _Dropout(Stacked):
     """x with some of its elements set to 0 and the others scaled; linear, so that it is its own derivative."""
+
+    stacks = 3
 
     @staticmethod
     def forward(x: Tensor, p: Tensor, keys: Tensor) -> Tensor:
@@ -208,11 +205,6 @@ class _Dropout(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _Dropout.apply(grad, *ctx.saved_tensors), None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, p: Tensor, keys: Tensor) -> Any:
-        stacks = fold(info.batch_size, in_dims, x, p, keys)
-        return _Dropout.apply(*stacks).unflatten(0, (info.batch_size, -1)), 0
 
 
 def dropout(x: Tensor, p: float | Tensor, keys: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sharpen.kernels import backend
-from sharpen.kernels.sparse import Csr, fold
+from sharpen.kernels.sparse import Csr, Stacked
 
 
 def _summed(pattern: Csr, weight: Tensor, h: Tensor, out: Tensor, accumulate: bool) -> None:
@@ -31,7 +31,9 @@ def _summed(pattern: Csr, weight: Tensor, h: Tensor, out: Tensor, accumulate: bo
         out[r].addmm_(pattern.weighted(weight[r]), h[r], beta=int(accumulate))
 
 
-class _WeightedSum(torch.autograd.Function):
+class _WeightedSum(Stacked):
+    stacks = 2
+
     @staticmethod
     def forward(weight: Tensor, h: Tensor, pattern: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
         if onto is None:
@@ -61,12 +63,6 @@ class _WeightedSum(torch.autograd.Function):
             None,
         )
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, weight: Tensor, h: Tensor, pattern: Csr, onto: Any, overwrite: bool) -> Any:
-        assert onto is None
-        weight, h = fold(info.batch_size, in_dims, weight, h)
-        return weighted_sum(weight, h, pattern).unflatten(0, (info.batch_size, -1)), 0
-
 
 def weighted_sum(
     weight: Tensor, h: Tensor, pattern: Csr, onto: Tensor | None = None, overwrite: bool = False
@@ -89,7 +85,9 @@ def weighted_sum(
     return out
 
 
-class _EdgeDot(torch.autograd.Function):
+class _EdgeDot(Stacked):
+    stacks = 2
+
     @staticmethod
     def forward(g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
         if backend.fused(h):
@@ -114,11 +112,6 @@ class _EdgeDot(torch.autograd.Function):
             None,
         )
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, g: Tensor, h: Tensor, pattern: Csr) -> Any:
-        g, h = fold(info.batch_size, in_dims, g, h)
-        return edge_dot(g, h, pattern).unflatten(0, (info.batch_size, -1)), 0
-
 
 def edge_dot(g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
     """``<g_i, h_j>`` for every edge of every member, [R, E]: the adjoint of the weighted sum in its weights.
@@ -142,8 +135,10 @@ def row_sum(value: Tensor, pattern: Csr) -> Tensor:
     return weighted_sum(value, value.new_ones(len(value), pattern.num_cols, 1), pattern).squeeze(2)
 
 
-class _EdgeSum(torch.autograd.Function):
+class _EdgeSum(Stacked):
     """source_j + target_i on every edge; sums along rows, not scattered additions, are its adjoint."""
+
+    stacks = 2
 
     @staticmethod
     def forward(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
@@ -158,11 +153,6 @@ class _EdgeSum(torch.autograd.Function):
         pattern = ctx.pattern
         return row_sum(grad.index_select(1, pattern.order), pattern.t), row_sum(grad, pattern), None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, source: Tensor, target: Tensor, pattern: Csr) -> Any:
-        source, target = fold(info.batch_size, in_dims, source, target)
-        return sum_of_ends(source, target, pattern).unflatten(0, (info.batch_size, -1)), 0
-
 
 def sum_of_ends(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     """``source_j + target_i`` on every edge from j into i, [R, E], from one number for each node, [R, N].
@@ -176,7 +166,7 @@ def sum_of_ends(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     return out
 
 
-class _Softmax(torch.autograd.Function):
+class _Softmax(Stacked):
     """Its backward pass needs the result alone."""
 
     @staticmethod
@@ -201,11 +191,6 @@ class _Softmax(torch.autograd.Function):
         (out,) = ctx.saved_tensors
         each = grad * out
         return each - out * row_sum(each, ctx.pattern).index_select(1, ctx.pattern.row), None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, score: Tensor, pattern: Csr) -> Any:
-        (stack,) = fold(info.batch_size, in_dims, score)
-        return softmax(stack, pattern).unflatten(0, (info.batch_size, -1)), 0
 
 
 def softmax(score: Tensor, pattern: Csr) -> Tensor:

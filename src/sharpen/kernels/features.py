@@ -18,10 +18,10 @@ from torch import Tensor
 
 from sharpen.kernels.backend import Cost, cost_on
 from sharpen.kernels.product import shared_product, transpose_product
-from sharpen.kernels.sparse import Csr, fold, spmm, spmm_into
+from sharpen.kernels.sparse import Csr, Stacked, spmm, spmm_into
 
 
-class _DenseProduct(torch.autograd.Function):
+class _DenseProduct(Stacked):
     """m @ w[r] with a constant m; the gradient in m is never asked for."""
 
     @staticmethod
@@ -35,11 +35,6 @@ class _DenseProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _DenseProduct.apply(grad, ctx.m, not ctx.transpose), None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], w: Tensor, m: Tensor, transpose: bool) -> Any:
-        (stack,) = fold(info.batch_size, in_dims, w)
-        return _DenseProduct.apply(stack, m, transpose).unflatten(0, (info.batch_size, -1)), 0
 
 
 class Products:
@@ -92,7 +87,7 @@ class Products:
         return out.detach() if version == w._version and written == out._version else matrix.times(w)
 
 
-class _KnownProduct(torch.autograd.Function):
+class _KnownProduct(Stacked):
     @staticmethod
     def forward(w: Tensor, matrix: FixedMatrix, known: Products) -> Tensor:
         return known.of(matrix, w)
@@ -104,11 +99,6 @@ class _KnownProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return ctx.matrix.transpose_times(grad), None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], w: Tensor, matrix: FixedMatrix, known: Products) -> Any:
-        (stack,) = fold(info.batch_size, in_dims, w)
-        return _KnownProduct.apply(stack, matrix, known).unflatten(0, (info.batch_size, -1)), 0
 
 
 class FixedMatrix:

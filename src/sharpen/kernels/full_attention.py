@@ -12,10 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sharpen.kernels.sparse import fold
+from sharpen.kernels.sparse import Stacked
 
 
-class _FullAttention(torch.autograd.Function):
+class _FullAttention(Stacked):
+    stacks = 3
+
     @staticmethod
     def forward(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(query, key, value)
@@ -29,11 +31,6 @@ class _FullAttention(torch.autograd.Function):
         with torch.enable_grad():
             inputs = [t.detach().requires_grad_() for t in ctx.saved_tensors]
             return torch.autograd.grad(F.scaled_dot_product_attention(*inputs), inputs, grad)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: Any, query: Tensor, key: Tensor, value: Tensor) -> Any:
-        folded = fold(info.batch_size, in_dims, query, key, value)
-        return _FullAttention.apply(*folded).unflatten(0, (info.batch_size, -1)), 0
 
 
 def full_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

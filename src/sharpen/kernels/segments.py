@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sharpen.kernels.sparse import Csr, fold, spmm
+from sharpen.kernels.sparse import Csr, Stacked, spmm
 
 
 class Index:
@@ -38,7 +38,7 @@ class Index:
         return self._sums[size, dtype]
 
 
-class _Pick(torch.autograd.Function):
+class _Pick(Stacked):
     @staticmethod
     def forward(x: Tensor, index: Index) -> Tensor:
         # Rows of one matrix are picked faster than those of a stack.
@@ -53,13 +53,8 @@ class _Pick(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return _Sum.apply(grad, ctx.index, ctx.size), None
 
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, index: Index) -> Any:
-        (stack,) = fold(info.batch_size, in_dims, x)
-        return _Pick.apply(stack, index).unflatten(0, (info.batch_size, -1)), 0
 
-
-class _Sum(torch.autograd.Function):
+class _Sum(Stacked):
     @staticmethod
     def forward(x: Tensor, index: Index, size: int) -> Tensor:
         return spmm(index.sums(size, x.dtype), x.contiguous())
@@ -71,11 +66,6 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _Pick.apply(grad, ctx.index), None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, index: Index, size: int) -> Any:
-        (stack,) = fold(info.batch_size, in_dims, x)
-        return _Sum.apply(stack, index, size).unflatten(0, (info.batch_size, -1)), 0
 
 
 def pick(x: Tensor, index: Index) -> Tensor:

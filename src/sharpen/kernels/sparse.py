@@ -174,7 +174,37 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
         _multiply(out, s, x, accumulate)
 
 
-class _Spmm(torch.autograd.Function):
+def _fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
+    """Stacks of members that :func:`torch.func.vmap` stacks once more, as larger stacks of members.
+
+    Args:
+        size: How many stacks there are.
+        in_dims: Where each tensor has them; None for one that all share.
+        tensors: The stacks.
+
+    >>> [t.shape for t in _fold(3, (1, None), torch.ones(1, 3, 5), torch.ones(1, 7))]
+    [torch.Size([3, 5]), torch.Size([3, 7])]
+    """
+    stacked = [t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims)]  # noqa: B905
+    return [t.flatten(0, 1) for t in stacked]
+
+
+class Stacked(torch.autograd.Function):
+    """An operation on stacks of members: the first ``stacks`` of its arguments are such, the others the same for all.
+
+    Stacks that :func:`torch.func.vmap` stacks once more are larger stacks.
+    """
+
+    stacks = 1
+
+    @classmethod
+    def vmap(cls, info: Any, in_dims: Any, *inputs: Any) -> Any:
+        assert all(dim is None for dim in in_dims[cls.stacks :])
+        folded = _fold(info.batch_size, in_dims, *inputs[: cls.stacks])
+        return cls.apply(*folded, *inputs[cls.stacks :]).unflatten(0, (info.batch_size, -1)), 0
+
+
+class _Spmm(Stacked):
     @staticmethod
     def forward(x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
         new = x.new_empty(x.shape[0], s.num_rows, x.shape[2]) if onto is None else None
@@ -193,27 +223,6 @@ class _Spmm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
         return spmm(ctx.s.t, grad), None, grad if ctx.added else None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, s: Csr, onto: Any, overwrite: bool) -> Any:
-        assert onto is None
-        (stack,) = fold(info.batch_size, in_dims, x)
-        return spmm(s, stack).unflatten(0, (info.batch_size, -1)), 0
-
-
-def fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
-    """Stacks of members that :func:`torch.func.vmap` stacks once more, as larger stacks of members.
-
-    Args:
-        size: How many stacks there are.
-        in_dims: Where each tensor has them; None for one that all share.
-        tensors: The stacks.
-
-    >>> [t.shape for t in fold(3, (1, None), torch.ones(1, 3, 5), torch.ones(1, 7))]
-    [torch.Size([3, 5]), torch.Size([3, 7])]
-    """
-    stacked = [t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims)]  # noqa: B905
-    return [t.flatten(0, 1) for t in stacked]
 
 
 def propagate(x: Tensor, s: Csr) -> Tensor:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -55,24 +55,6 @@ class Batch:
     weight: np.ndarray | None = None
 
 
-class Batches(Protocol):
-    """The way to cut a graph into batches."""
-
-    per_epoch: int
-    largest: int
-
-    def draw(self, epoch: int) -> list[np.ndarray]:
-        """What each batch of an epoch is made of; together they hold every node exactly once."""
-        ...
-
-    def build(self, chosen: np.ndarray, moment: int = 0) -> Batch:
-        """The batch made of it; what else is drawn for it depends on the moment, a number of its own.
-
-        Nothing depends on which batches are built before it, so that it does not matter who builds which.
-        """
-        ...
-
-
 def _dealt(count: int, batches: int, epoch: int) -> list[np.ndarray]:
     """The numbers below ``count``, permuted for the epoch, dealt to batches whose sizes differ by at most one."""
     return np.array_split(np.random.default_rng([epoch, count]).permutation(count), batches)
@@ -88,6 +70,9 @@ def _how_many(count: int, size: int, per_step: int) -> int:
 
 class ClusterBatches:
     """The graph on a few parts, drawn together; edges to other parts are not seen.
+
+    The batches of an epoch together hold every node exactly once. Nothing in a batch depends on which were built before it, so that
+    it does not matter who builds which.
 
     Which parts meet depends on the epoch alone, so that all members of a population, whatever their seeds, see the same batches.
 
@@ -116,7 +101,7 @@ class ClusterBatches:
         return _dealt(self._parted.num_parts, self.per_epoch, epoch)
 
     def build(self, chosen: np.ndarray, moment: int = 0) -> Batch:
-        """The graph on these parts; there is nothing else to draw."""
+        """The graph on these parts; there is nothing else to draw for it at any moment."""
         graph, places = self._parted, self._places
         parts = np.sort(chosen)
         runs = [(int(graph.offsets[part]), int(graph.offsets[part + 1])) for part in parts]
@@ -148,7 +133,8 @@ class ClusterBatches:
 
 
 class NeighborBatches:
-    """Some nodes, and hop by hop a few drawn neighbours of each node met, by PyG's ``NeighborLoader``.
+    """Some nodes, and hop by hop a few drawn neighbours of each node met, by PyG's ``NeighborLoader``; else as
+    :class:`ClusterBatches`.
 
     Args:
         parted: The graph; its parts do not matter.
@@ -209,7 +195,7 @@ def _neighbor_loader(parted: PartedGraph, fanout: int | None, hops: int) -> Any:
     return NeighborLoader(data, num_neighbors=[-1 if fanout is None else fanout] * hops, batch_size=1)
 
 
-def make_batches(batching: Batching, parted: PartedGraph, hops: int) -> Batches:
+def make_batches(batching: Batching, parted: PartedGraph, hops: int) -> ClusterBatches | NeighborBatches:
     """The batches that a name describes."""
     if batching.kind == "clusters":
         return ClusterBatches(parted, batching.size, batching.per_step)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sharpen.graph import Graph
+from sharpen.graph.conversions import to_csr
 from sharpen.graph.matrices import degree_factors
 from sharpen.graph.partition import metis
 from sharpen.kernels.sparse import Csr, spmm_into
@@ -236,11 +237,7 @@ def _as_it_is(graph: Graph) -> PartedGraph:
 
 
 def _features(graph: Graph) -> Any:
-    x = graph.x
-    if not graph.is_sparse:
-        return x.numpy()
-    parts: Any = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return sp.csr_array(parts, shape=(x.shape[0], x.shape[1]))
+    return to_csr(graph.x) if graph.is_sparse else graph.x.numpy()
 
 
 def _renumbered(graph: Graph, parts: int) -> PartedGraph:

@@ -31,6 +31,7 @@ from sharpen.checks import Array, checked_class_names, checked_labels
 from sharpen.errors import InputError
 from sharpen.graph import Adjacency, Graph
 from sharpen.large.disk import as_tensor, is_free, load_array, writing_whole
+from sharpen.whole import written_whole
 
 # Entries of an array on disk that are checked together.
 _CHECKED_AT_ONCE = 2**22
@@ -44,8 +45,7 @@ class CompressedGraph(Graph):
     @cached_property
     def edge_index(self) -> Tensor:
         """The edges, [2, E], in both directions; made when they are asked for, which training never does."""
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        col = self.adjacency.col.long()
+        row, col = self.adjacency.row, self.adjacency.col.long()
         return torch.stack([row, col])[:, row != col]
 
     @cached_property
@@ -53,8 +53,7 @@ class CompressedGraph(Graph):
         """The weights of the edges, [E], if they have any."""
         if self.adjacency.weight is None:
             return None
-        row = torch.repeat_interleave(torch.arange(self.num_nodes), self.adjacency.degree().long())
-        return self.adjacency.weight[row != self.adjacency.col]
+        return self.adjacency.weight[self.adjacency.row != self.adjacency.col]
 
     @property
     def num_edges(self) -> int:
@@ -305,12 +304,8 @@ def _content(folder: Path, features: int) -> str:
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
-    unfinished = folder / f".graph.json-{os.getpid()}"
-    try:
-        unfinished.write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
-        os.replace(unfinished, folder / "graph.json")
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with written_whole(folder / "graph.json") as file:
+        file.write(json.dumps(about, ensure_ascii=False).encode())
 
 
 def check_rows(where: Path, rowptr: np.ndarray, col: np.ndarray) -> None:

@@ -7,37 +7,13 @@ the retuned values are not in the paper but in its authors' scripts. ``published
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from sharpen.models.registry import REGISTRY
 from sharpen.models.zoo.settings import settings_of
-
-# The paper gives every MLP the same setting.
-_MLP: dict[str, Any] = {
-    "layers": 3,
-    "hidden": 512,
-    "dropout": 0.5,
-    "norm": "none",
-    "residual": False,
-    "input_linear": False,
-    "lr": 0.001,
-    "weight_decay": 0.0005,
-    "epochs": 1000,
-}
-
-# ogbn-arxiv is a study of its own in the paper.
-_ARXIV: dict[str, Any] = {
-    "dropout": 0.5,
-    "norm": "batch",
-    "residual": True,
-    "input_linear": False,
-    "lr": 0.0005,
-    "weight_decay": 5e-5,
-    "epochs": 2000,
-}
-_ARXIV_SIZE = {"gcn": (5, 512), "sage": (4, 256), "gat": (5, 256)}
 
 # Where the paper has no setting: small enough for a laptop, strong enough to be a fair baseline.
 _ELSEWHERE: dict[str, Any] = {
@@ -52,6 +28,29 @@ _ELSEWHERE: dict[str, Any] = {
     "epochs": 200,
 }
 
+# The paper gives every MLP the same setting.
+_MLP = _ELSEWHERE | {"layers": 3, "hidden": 512, "lr": 0.001, "epochs": 1000}
+
+# ogbn-arxiv is a study of its own in the paper.
+_ARXIV: dict[str, Any] = {
+    "dropout": 0.5,
+    "norm": "batch",
+    "residual": True,
+    "input_linear": False,
+    "lr": 0.0005,
+    "weight_decay": 5e-5,
+    "epochs": 2000,
+}
+_ARXIV_SIZE = {"gcn": (5, 512), "sage": (4, 256), "gat": (5, 256)}
+
+# What stands in the columns of hyperparameters.csv.
+_KINDS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("layers", "hidden", "epochs"), int),
+    **dict.fromkeys(("dropout", "lr", "weight_decay"), float),
+    **dict.fromkeys(("residual", "input_linear"), "true".__eq__),
+    "norm": str,
+}
+
 
 @cache
 def _rows() -> dict[tuple[str, str], dict[str, str]]:
@@ -61,20 +60,7 @@ def _rows() -> dict[tuple[str, str], dict[str, str]]:
 
 @cache
 def _table() -> dict[tuple[str, str], dict[str, Any]]:
-    return {
-        cell: {
-            "layers": int(row["layers"]),
-            "hidden": int(row["hidden"]),
-            "dropout": float(row["dropout"]),
-            "norm": row["norm"],
-            "residual": row["residual"] == "true",
-            "input_linear": row["input_linear"] == "true",
-            "lr": float(row["lr"]),
-            "weight_decay": float(row["weight_decay"]),
-            "epochs": int(row["epochs"]),
-        }
-        for cell, row in _rows().items()
-    }
+    return {cell: {name: kind(row[name]) for name, kind in _KINDS.items()} for cell, row in _rows().items()}
 
 
 def setting(dataset: str | None, model: str) -> dict[str, Any]:

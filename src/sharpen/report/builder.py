@@ -12,6 +12,7 @@ from sharpen.analysis.outcome import NO_DATA, Outcome, outcome
 from sharpen.errors import called
 from sharpen.report.blocks import Report
 from sharpen.report.leaderboard import field_report
+from sharpen.report.names import span
 from sharpen.report.rates import EPOCHS, QUALITY, rates_report
 from sharpen.report.shares import run_seconds
 from sharpen.report.study import ranking_report, study_report
@@ -100,11 +101,10 @@ class Reader:
 
     def hint(self) -> str:
         """What to say when a store has records, and none of them belongs to what was asked."""
-        epochs = sorted({int(value) for value in self.frame["epochs"]})
-        range_ = f"{epochs[0]} to {epochs[-1]}" if len(epochs) > 1 else f"{epochs[0]}"
+        epochs = span(self.frame["epochs"].astype(int).tolist())
         return (
             f"None of the {len(self.frame):,} records belongs to these studies under what was asked; look at "
-            f"{called('protocol')} and {called('max_epochs')} (there are runs of {range_} epochs)."
+            f"{called('protocol')} and {called('max_epochs')} (there are runs of {epochs} epochs)."
         )
 
 

@@ -52,7 +52,8 @@ class Score:
     tell_n: bool = True
 
     def line(self) -> Line:
-        return Line(number(self.mean) + _spread(self.sd) + _n(self.n, self.tell_n))
+        told = f" (n = {self.n})" if self.tell_n and self.n is not None else ""
+        return Line(number(self.mean) + _spread(self.sd) + told)
 
     def fields(self) -> Mapping[str, object]:
         return {"mean": self.mean, "sd": self.sd, "n": self.n}
@@ -341,7 +342,3 @@ def how_many(runs: int, splits: int | None = None) -> str:
     ('n = 20', 'n = 5', '20 runs on 10 splits')
     """
     return f"{runs} runs on {splits} splits" if splits is not None and 1 < splits < runs else f"n = {runs}"
-
-
-def _n(n: int | None, tell: bool) -> str:
-    return f" (n = {n})" if tell and n is not None else ""

@@ -8,6 +8,7 @@ one. Its ``kind`` is one of
 - ``dots``: paired differences, a dot for each pair;
 - ``heat``: a small map of numbers above and below zero;
 - ``matrix``: a confusion matrix (:func:`matrix`);
+- ``table``: rows that can be sorted and searched (:func:`table`); on the page only;
 - ``shares`` and ``boxes``: how many cells gain or lose, and by how much; on paper only.
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from sharpen.evaluation.paired import PairedDifference
 from sharpen.report.names import shortened
 
 Chart = dict[str, Any]
@@ -147,6 +149,20 @@ def dots_row(
     return row | {"mean": mean, "low": low, "high": high}
 
 
+def paired_row(
+    name: str, text: str, runs: Iterable[tuple[str, int, float, float]], difference: PairedDifference | None
+) -> dict[str, Any]:
+    """One row of runs, pair by pair: the split, the seed, and the two scores in percent, before and after.
+
+    >>> paired_row("λ = 0.5", "+0.10", [("given-0", 3, 80.0, 80.5)], None)["notes"]
+    [['given-0, seed 3', '80.00 → 80.50 %']]
+    """
+    pairs = list(runs)
+    notes = [[f"{split}, seed {seed}", f"{before:.2f} → {after:.2f} %"] for split, seed, before, after in pairs]
+    mean, interval = (None, None) if difference is None else (difference.difference, difference.t_interval)
+    return dots_row(name, text, (after - before for _, _, before, after in pairs), notes, mean, interval)
+
+
 def dots(title: str, rows: Sequence[dict[str, Any]], unit: str, **options: Any) -> Chart:
     """Paired differences, in rows of :func:`dots_row`.
 
@@ -154,3 +170,31 @@ def dots(title: str, rows: Sequence[dict[str, Any]], unit: str, **options: Any) 
     'dots'
     """
     return {"kind": "dots", "title": title, "rows": list(rows), "unit": unit, **options}
+
+
+def table(columns: Sequence[dict[str, Any]], **options: Any) -> Chart:
+    """Rows that can be sorted and searched; options: ``sort`` (a column's index), ``down``, ``rows`` (how many are shown at a
+    time), ``plain`` (without a search), ``things`` (what the rows are), ``search``.
+
+    >>> table([texts("class", ["a"])])["columns"]
+    [{'name': 'class', 'kind': 'text', 'values': ['a']}]
+    """
+    return {"kind": "table", "title": "", "columns": list(columns), "wide": True, **options}
+
+
+def texts(name: str, values: Iterable[object]) -> dict[str, Any]:
+    """A column of a table that holds words.
+
+    >>> texts("class", ["a"])["kind"]
+    'text'
+    """
+    return {"name": name, "kind": "text", "values": [shortened(str(value)) for value in values]}
+
+
+def numbers(name: str, values: Iterable[float | None], decimals: int = 0) -> dict[str, Any]:
+    """A column of a table that holds numbers: counts as they are, others :func:`rounded`.
+
+    >>> numbers("probability", rounded([0.123456789]), 3)
+    {'name': 'probability', 'kind': 'number', 'values': [0.12346], 'decimals': 3}
+    """
+    return {"name": name, "kind": "number", "values": list(values), "decimals": decimals}

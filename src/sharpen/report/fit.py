@@ -76,10 +76,10 @@ def metric_of(report: Mapping[str, Any]) -> tuple[str, str]:
     return key, key.replace("_", " ")
 
 
-def answers(report: Mapping[str, Any]) -> str:
+def _answers(report: Mapping[str, Any]) -> str:
     """What was predicted: how many unlabeled nodes of each class.
 
-    >>> answers({"predicted": {"a": 2797, "b": 158}})
+    >>> _answers({"predicted": {"a": 2797, "b": 158}})
     'Predicted for 2,955 unlabeled nodes: a 2,797 (95 %), b 158 (5 %).'
     """
     counts = dict(report["predicted"])
@@ -147,7 +147,7 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     Args:
         summary: What ``sharpen fit`` writes to ``summary.json``.
     """
-    lines = _opening(summary)
+    lines = opening(summary)
     if is_checked(summary):
         lines += [
             "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
@@ -164,11 +164,11 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     return lines + [f"Note: {note}." for note in summary["notes"]]
 
 
-def _opening(summary: Mapping[str, Any]) -> list[str]:
-    """The sentences that stand above the table."""
+def opening(summary: Mapping[str, Any]) -> list[str]:
+    """The sentences that stand above the table, the headline first."""
     scores = [other_scores(summary)] if is_checked(summary) else []
     verdicts = [answer["text"] for answer in summary["verdicts"]]
-    return [summary["expectation"], answers(summary), *scores, used(summary), *verdicts]
+    return [summary["expectation"], _answers(summary), *scores, used(summary), *verdicts]
 
 
 def print_fit(summary: Mapping[str, Any], console: Console) -> None:
@@ -182,7 +182,7 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
         for line in fit_lines(summary):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
-    first, *above = _opening(summary)
+    first, *above = opening(summary)
     rest = fit_lines(summary)[1 + len(above) :]
     accounts = {"chosen": summary["expected"], **summary["baselines"]}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

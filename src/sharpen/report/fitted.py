@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharpen.graph import Graph
-from sharpen.report.fit import answers, is_checked, other_scores, used
+from sharpen.report.fit import is_checked, opening
 from sharpen.report.page import fit_page, write_page
 
 
@@ -47,8 +47,7 @@ def fit_html(report: Mapping[str, Any]) -> str:
     Args:
         report: ``report_`` of a classifier.
     """
-    scores = [other_scores(report)] if is_checked(report) else []
-    lines = [answers(report), *scores, used(report), *(v["text"] for v in report["verdicts"])]
+    headline, *lines = opening(report)
     lines += [f"Note: {note}." for note in report["notes"]]
     rows = {"chosen": report["expected"], **report["baselines"]} if is_checked(report) else {}
     keys = (("log_loss", "log-loss"), ("accuracy", "accuracy"), ("brier", "Brier"), ("ece", "ECE"))
@@ -60,6 +59,6 @@ def fit_html(report: Mapping[str, Any]) -> str:
         for name, account in rows.items()
     )
     text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    title = f"<p><b>{html.escape(report['expectation'])}</b></p>"
+    title = f"<p><b>{html.escape(headline)}</b></p>"
     table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
     return f"<div>{title}{text}{table}</div>"

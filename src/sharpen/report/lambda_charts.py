@@ -19,6 +19,7 @@ from sharpen.report.names import (
     metric_title,
     model_dash,
     model_title,
+    span,
     with_every_lambda,
 )
 
@@ -111,15 +112,13 @@ def curve_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
         ]
         for dataset in dict.fromkeys(curve.dataset for curve in curves)
     }
-    counts = sorted({curve.planned for curve in curves})
-    runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
     return Charts(
         "Every cell over λ",
         rows,
         text="Line: mean over runs. Band: 95 % t interval of the paired difference to λ = 0, cut off where it leaves the axes; "
         "every panel has room for a band of its median width, on a scale of its own. Crosshair: λ = 0, no sharpening"
-        f"{marked}. Runs per λ: {runs}.{_lacking(missing)}",
+        f"{marked}. Runs per λ: {span([curve.planned for curve in curves])}.{_lacking(missing)}",
         layout=Layout("curves", (2.5, 1.75), share="x"),
         on_page=False,
     )
@@ -157,23 +156,16 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
     quartiles = np.concatenate([values for band in every_band(bands) for values in (band.lower, band.upper)])
     # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
     y = _symlog("Glass's Δ of the test score", 2, min(quartiles.min(), -1), max(quartiles.max(), 1))
-    charts = [
-        lines(
-            counted_model(band.model, len(band.datasets)),
-            _lam(min=min(lams), max=max(lams)),
-            y,
-            [
-                _band(band, "median over datasets", model_info(band.model).color),
-                *([] if band.whole is None else [_whole(band.whole, model_info(band.model).color)]),
-            ],
-            zero=True,
-            upright=True,
-            height=220,
-        )
-        for band in bands
-    ]
-    whole = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
-    dashed = f"Dashed and pale: the datasets with every λ, {', '.join(whole)}. " if whole else ""
+    charts = []
+    for band in bands:
+        color = model_info(band.model).color
+        drawn = [_band(band, "median over datasets", color)]
+        if (whole := band.whole) is not None:
+            drawn.append(_band(whole, f"the {with_every_lambda(len(whole.datasets))}", color, dash=True, pale=True))
+        title, x = counted_model(band.model, len(band.datasets)), _lam(min=min(lams), max=max(lams))
+        charts.append(lines(title, x, y, drawn, zero=True, upright=True, height=220))
+    wholes = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
+    dashed = f"Dashed and pale: the datasets with every λ, {', '.join(wholes)}. " if wholes else ""
     columns = 2 if len(charts) == 4 else 3
     return Charts(
         "Glass's Δ over λ",
@@ -186,10 +178,6 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
 
 def _band(band: Band, name: str, color: str, **options: object) -> Chart:
     return series(name, color, band.lams, band.median, low=band.lower, high=band.upper, **options)
-
-
-def _whole(band: Band, color: str) -> Chart:
-    return _band(band, f"the {with_every_lambda(len(band.datasets))}", color, dash=True, pale=True)
 
 
 def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
@@ -208,8 +196,7 @@ def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> C
             if point.lam != 0 and point.glass is not None:
                 by_lam.setdefault(point.lam, []).append(point.glass)
     by_lam = dict(sorted(by_lam.items()))
-    counts = sorted({len(values) for values in by_lam.values()})
-    cells = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    cells = span([len(values) for values in by_lam.values()])
     return Charts(
         "Gains and losses over λ",
         {"shares": [_shares(by_lam)], "sizes": [_sizes(by_lam)]},

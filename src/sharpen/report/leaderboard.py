@@ -117,10 +117,9 @@ def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
 def field_report(outcome: Outcome) -> Report:
     """The report of a study of the field: its leaderboards, then what every study shows of plain and sharpened.
 
-    >>> import pandas as pd
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.studies import load_study
-    >>> field_report(outcome(load_study("field"), "paired", pd.DataFrame())).findings
+    >>> field_report(outcome(load_study("field"), "paired")).findings
     ('The study has not been run yet: no method has a score on these draws.',)
     """
     report, boards = study_report(outcome), leaderboards(outcome)

@@ -18,10 +18,9 @@ _MOST_NAMED = 4
 def missing_lines(outcome: Outcome) -> list[str]:
     """Which cells have nothing to show, or not all of it, by reason; of those that were run in part, which part is not there.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> missing_lines(outcome(load_study("arxiv"), "paper", pd.DataFrame(), unavailable={"ogbn-arxiv": "data not at hand"}))
+    >>> missing_lines(outcome(load_study("arxiv"), "paper", unavailable={"ogbn-arxiv": "data not at hand"}))
     ['data not at hand: ogbn-arxiv (3 cells).']
     """
     cells: dict[str, list[CellOutcome]] = {}
@@ -34,10 +33,9 @@ def missing_lines(outcome: Outcome) -> list[str]:
 def untraced_line(outcome: Outcome, drawn: Sequence[Dynamics]) -> list[str]:
     """Which cells have their scores and no traces, of a study that is about traces; empty if none.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> untraced_line(outcome(load_study("entropy-dynamics"), "paper", pd.DataFrame()), [])
+    >>> untraced_line(outcome(load_study("entropy-dynamics"), "paper"), [])
     []
     """
     there = {(cell.dataset, cell.model) for cell in drawn}
@@ -48,10 +46,9 @@ def untraced_line(outcome: Outcome, drawn: Sequence[Dynamics]) -> list[str]:
 def missing_lams(outcome: Outcome, curves: Sequence[Curve]) -> str | None:
     """Which λ of the study the curves do not show, as one sentence; None if they show all.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> missing_lams(outcome(load_study("main"), "paper", pd.DataFrame()), []) is None
+    >>> missing_lams(outcome(load_study("main"), "paper"), []) is None
     True
     """
     drawn = {(curve.dataset, curve.model): curve for curve in curves}
@@ -83,10 +80,9 @@ def kind(reason: str) -> str:
 def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
     """Cells by name; a dataset of which all are meant is named once.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("arxiv"), "paper", pd.DataFrame())
+    >>> empty = outcome(load_study("arxiv"), "paper")
     >>> _places(empty.cells, empty), _places(empty.cells[:1], empty)
     ('ogbn-arxiv (3 cells)', 'ogbn-arxiv GCN (1 cell)')
     """

@@ -1,5 +1,7 @@
 """How datasets, models and metrics are written and drawn for people: the one place of a report that knows it."""
 
+from collections.abc import Collection
+
 from sharpen.datasets.catalog import CATALOG
 from sharpen.models.registry import model_info
 
@@ -89,6 +91,16 @@ def with_every_lambda(datasets: int) -> str:
     '6 with every λ'
     """
     return f"{datasets} with every λ"
+
+
+def span(counts: Collection[int]) -> str:
+    """Numbers from the least to the largest, the one that they all are, or that there are none.
+
+    >>> span([5, 10, 7]), span([5, 5]), span([])
+    ('5 to 10', '5', 'no')
+    """
+    ends = sorted({*counts})
+    return "no" if not ends else f"{ends[0]}" if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
 
 
 def plural(word: str, count: int) -> str:

@@ -20,10 +20,9 @@ class Share(NamedTuple):
 def run_seconds(outcome: Outcome) -> dict[str, float]:
     """The trials whose records a study shows, and what each took; one that was made again counts with both.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> run_seconds(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    >>> run_seconds(outcome(load_study("universal"), "paper"))
     {}
     """
     return {run.id: run.seconds for cell in outcome.cells for side in cell.sides.values() for run in side.runs}
@@ -46,10 +45,9 @@ def shares(rows: Sequence[tuple[str, Mapping[str, float]]]) -> list[Share]:
 def was_run(outcome: Outcome, share: Share) -> bool:
     """Whether a study was run: runs that others needed alone do not make it one, unless they complete a cell.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> was_run(outcome(load_study("universal"), "paper", pd.DataFrame()), Share(0, 0, 0.0))
+    >>> was_run(outcome(load_study("universal"), "paper"), Share(0, 0, 0.0))
     False
     """
     return bool(outcome.complete) or share.own > 0

@@ -182,10 +182,9 @@ def ranking_data(rankings: Sequence[Ranking]) -> Table:
 def shown_rankings(study: Study, main: Outcome) -> list[Ranking]:
     """Our scores among published ones; where none of ours has a score, the published ones without ranks among themselves.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> cora = shown_rankings(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame()))[0]
+    >>> cora = shown_rankings(load_study("comparison"), outcome(load_study("main"), "paper"))[0]
     >>> {entry.rank for entry in cora.entries}
     {None}
     """
@@ -200,10 +199,9 @@ def shown_rankings(study: Study, main: Outcome) -> list[Ranking]:
 def retuned_table(outcome: Outcome) -> Table | None:
     """Learning rate and dropout as they are, as validation chooses them, and as the paper's authors did; None for other studies.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> table = retuned_table(outcome(load_study("retune"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"]))
+    >>> table = retuned_table(outcome(load_study("retune"), "paper", datasets=["cora"], models=["gcn"]))
     >>> [place.line().text for place in table.rows[0]]
     ['Cora', 'GCN', '0.001', '0.7', 'not run yet', '', '0.001', '0.65']
     """

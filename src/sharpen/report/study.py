@@ -48,10 +48,9 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
         outcome: what its records say.
         traces: of its runs, where they were kept.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> report = study_report(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    >>> report = study_report(outcome(load_study("universal"), "paper"))
     >>> report.name, report.findings[0]
     ('universal-paper', 'λ = 0.25 against plain training: no cell has all its pairs yet.')
     """
@@ -160,10 +159,9 @@ def _leading_contrasts(study: Study) -> tuple[Contrast, ...]:
 def _shown_contrasts(outcome: Outcome) -> tuple[Contrast, ...]:
     """Those of them that have a table in the paper's layout: of many the first that have complete cells, if any has.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("lambda-curves"), "paper", datasets=["cora"], models=["gcn"])
     >>> [contrast.name for contrast in _shown_contrasts(empty)]
     ['ts--1 - baseline']
     """
@@ -177,10 +175,9 @@ def _shown_contrasts(outcome: Outcome) -> tuple[Contrast, ...]:
 def _is_about_lam(outcome: Outcome, curves: Sequence[Curve]) -> bool:
     """Whether a study is one of λ itself: many comparisons, of which none stands out, all between points of λ curves.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> _is_about_lam(outcome(load_study("lambda-curves"), "paper", pd.DataFrame()), [])
+    >>> _is_about_lam(outcome(load_study("lambda-curves"), "paper"), [])
     False
     """
     contrasts = outcome.study.compare
@@ -201,10 +198,9 @@ def _scored_names(outcome: Outcome) -> list[str]:
     Those that the paper has a score for, and those that neither a comparison nor a choice names; scores that stand beside their
     gains aside.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> _scored_names(outcome(load_study("main"), "paper", pd.DataFrame()))
+    >>> _scored_names(outcome(load_study("main"), "paper"))
     ['baseline']
     """
     study = outcome.study
@@ -217,10 +213,9 @@ def _scored_names(outcome: Outcome) -> list[str]:
 def ranking_report(study: Study, main: Outcome) -> Report:
     """The report of a study that ranks the scores of another one among published ones.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> ranking_report(load_study("comparison"), outcome(load_study("main"), "paper", pd.DataFrame())).findings
+    >>> ranking_report(load_study("comparison"), outcome(load_study("main"), "paper")).findings
     ('No score of ours is there to rank yet.',)
     """
     found = shown_rankings(study, main)

@@ -15,13 +15,7 @@ from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import Gain, Score, brief, signed
 from sharpen.report.charts import MOST_POINTS, Chart, axis, forest, forest_row, lines, rounded, series
-from sharpen.report.names import (
-    cell_title,
-    dataset_title,
-    model_dash,
-    model_title,
-    plural,
-)
+from sharpen.report.names import cell_title, dataset_title, model_dash, model_title, plural, span
 from sharpen.report.study_tables import kept_setting
 from sharpen.report.tally import contrast_words
 from sharpen.studies.plan import Cell
@@ -31,10 +25,9 @@ from sharpen.studies.spec import Contrast
 def difference_charts(outcome: Outcome, contrasts: Sequence[Contrast]) -> Charts | None:
     """All differences of some comparisons with their intervals, and the paper's beside them; None if there are none.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame())
+    >>> empty = outcome(load_study("universal"), "paper")
     >>> difference_charts(empty, empty.study.compare) is None
     True
     """
@@ -107,7 +100,7 @@ def _differences_text(outcome: Outcome, contrast: Contrast, *, several: bool) ->
     whole = [effect.difference.n for effect in shown if effect.difference is not None and not effect.partial]
     text = (
         f"{outcome.study.title}, {outcome.protocol} protocol. Mean of paired differences on the same splits and seeds with 95 % t "
-        f"interval; {_span(whole or [0])} pairs (or splits, where those have several runs) per complete cell; filled where the "
+        f"interval; {span(whole or [0])} pairs (or splits, where those have several runs) per complete cell; filled where the "
         "interval excludes zero. An interval that goes on beyond the axes ends in an arrow."
     )
     if partly := len(shown) - len(whole):
@@ -118,21 +111,14 @@ def _differences_text(outcome: Outcome, contrast: Contrast, *, several: bool) ->
 
 
 def entropy_charts(cells: Sequence[Dynamics]) -> Charts:
-    """By cell: entropy of labeled and unlabeled predictions during training, and their gap.
-
-    >>> entropy_charts([])
-    Traceback (most recent call last):
-    sharpen.errors.InputError: there are no traces to draw yet; run a study that keeps them, such as entropy-dynamics
-    """
-    if not cells:
-        raise InputError("there are no traces to draw yet; run a study that keeps them, such as entropy-dynamics")
+    """By cell: entropy of labeled and unlabeled predictions during training, and their gap."""
     return Charts(
         "Entropy during training",
         {cell_title(cell.dataset, cell.model): _entropies(cell) for cell in cells},
         text="Mean Tsallis entropy of order 2 of labeled (H_L) and unlabeled (H_U) predictions in the training step of each "
         "epoch, dropout on. Line: the median over runs, which one run that collapses for a while does not move; band: from the "
         "lowest run to the highest. H_L and H_U of a cell have one scale, the gap its own. "
-        f"{_span([len(cell.baseline.labeled) for cell in cells])} runs per cell, the same splits and seeds for both.",
+        f"{span([len(cell.baseline.labeled) for cell in cells])} runs per cell, the same splits and seeds for both.",
         layout=Layout("entropy", (2.4, 1.65), legend=True),
     )
 
@@ -165,7 +151,6 @@ def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
     >>> offset_charts({("cora", "gcn"): steps}).views[""][0]["series"][0]["notes"]
     ['', 'chosen by validation', '']
     """
-    _some(found)
     deltas = sorted({step.x for steps in found.values() for step in steps})
     ticks = [[delta, _signed_tick(delta)] for delta in deltas]
     charts = []
@@ -213,7 +198,8 @@ def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
     >>> retune_charts({("cora", "gcn"): steps}).views["Cora"][0]["values"]
     [[0.0, 0.0], [0.1, 0.2]]
     """
-    _some(found)
+    if not found:
+        raise InputError("no cell has runs around its setting yet; run the study first, see sharpen study status")
     # The far corners may diverge or collapse; the colours serve the middle.
     limit = max(0.2, float(np.quantile([abs(step.gain) for steps in found.values() for step in steps], 0.9)))
     models = list(dict.fromkeys(model for _, model in found))
@@ -323,12 +309,3 @@ def _left_out(rankings: Sequence[Ranking]) -> str:
 
 def _signed_tick(value: float) -> str:
     return f"+{brief(value)}" if value > 0 else brief(value)
-
-
-def _span(counts: Sequence[int]) -> str:
-    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-
-
-def _some(found: Mapping[Cell, Sequence[Step]]) -> None:
-    if not found:
-        raise InputError("no cell has runs around its setting yet; run the study first, see sharpen study status")

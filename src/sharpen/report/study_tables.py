@@ -24,7 +24,7 @@ from sharpen.report.cells import (
     how_many,
     number,
 )
-from sharpen.report.names import dataset_title, minus, model_title, plural
+from sharpen.report.names import dataset_title, minus, model_title, plural, span
 from sharpen.report.tables import Column, Place, Table
 from sharpen.report.tally import contrast_words, side_words
 from sharpen.studies.spec import Contrast, Study
@@ -41,10 +41,9 @@ _CHOSEN = "λ (or the named setting) is selected by the mean validation score of
 def score_grid(outcome: Outcome, name: str) -> Table:
     """The scores of one variant or choice, datasets down and models across, the paper's below ours.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("main"), "paper", datasets=["cora"], models=["gcn"])
     >>> [value.line().text for value in score_grid(empty, "baseline").rows[0][1]]
     ['not run yet', 'paper 84.54 ± 0.86']
     """
@@ -81,10 +80,9 @@ def score_grid(outcome: Outcome, name: str) -> Table:
 def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
     """One comparison in the paper's layout: the variant's score, what it gains, what was chosen, and what the paper says.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("test-only"), "paired", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("test-only"), "paired", datasets=["cora"], models=["gcn"])
     >>> [value.line().text for value in gain_grid(empty, empty.study.compare[0]).rows[0][1]]
     ['not run yet', 'paper −3.84 ± 0.70']
     """
@@ -122,10 +120,9 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
         contrasts: those to show; None: all.
         only_pairs: leave out cells that have no pairs, and columns that no cell fills; else the columns are always the same.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])
+    >>> empty = outcome(load_study("universal"), "paper", datasets=["cora"])
     >>> len(details(empty).rows)
     3
     """
@@ -158,10 +155,10 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
 
 def _tests_note(families: Sequence[Sequence[tuple[CellOutcome, Effect]]]) -> str:
     """How the tests of a table are to be read, and over how many cells each was corrected."""
-    sizes = sorted({sum(effect.corrected_p is not None for _, effect in family) for family in families} - {0})
-    over = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}" if sizes else "no"
+    sizes = {sum(effect.corrected_p is not None for _, effect in family) for family in families} - {0}
+    over = span(sizes)
     return (
-        f"Holm: corrected over {over} complete {plural('cell', 1 if sizes == [1] else 2)}, one comparison at a time; a cell whose "
+        f"Holm: corrected over {over} complete {plural('cell', 1 if sizes == {1} else 2)}, one comparison at a time; a cell whose "
         "differences are all zero counts with p = 1. Wilcoxon: signed-rank test of the pairs. Bootstrap: not given below "
         f"{FEWEST_BOOTSTRAPPED} pairs, where it is little more than their range. Glass's Δ: the difference in standard deviations "
         "of the side it is against."
@@ -171,10 +168,9 @@ def _tests_note(families: Sequence[Sequence[tuple[CellOutcome, Effect]]]) -> str
 def score_data(outcome: Outcome) -> Table:
     """Every score of a study that compares nothing, one row per cell and variant; what CSV files hold.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> len(score_data(outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"])).rows)
+    >>> len(score_data(outcome(load_study("universal"), "paper", datasets=["cora"])).rows)
     6
     """
     numbers = {"score": _SCORE, "paper": _QUOTED}
@@ -318,10 +314,9 @@ def _choice(cell: CellOutcome, side: Side, study: Study) -> Choice | None:
 def kept_setting(cell: CellOutcome, effect: Effect, study: Study) -> str | None:
     """That validation chose the very side a choice is compared with, in two words; None if it did not.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("main"), "paper", datasets=["cora"], models=["gcn"])
     >>> kept_setting(empty.cells[0], empty.cells[0].effects[0], empty.study) is None
     True
     """

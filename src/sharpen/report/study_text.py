@@ -28,10 +28,9 @@ _CHANGED = "+changes"
 def gain_sentence(outcome: Outcome, name: str) -> str:
     """How many cells gain, lose, or show no clear difference in one comparison, before and after Holm's correction.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> gain_sentence(outcome(load_study("universal"), "paper", pd.DataFrame()), "ts-0.25 - baseline")
+    >>> gain_sentence(outcome(load_study("universal"), "paper"), "ts-0.25 - baseline")
     'λ = 0.25 against plain training: no cell has all its pairs yet.'
     """
     words = contrast_words(outcome, Contrast(*name.split(" - ")))
@@ -59,10 +58,9 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
 def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[str]:
     """The same for every comparison; of more than so many, only those with complete cells, and how many have none.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("lambda-curves"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("lambda-curves"), "paper", datasets=["cora"], models=["gcn"])
     >>> gain_sentences(empty, [contrast.name for contrast in empty.study.compare], most=4)
     ['60 comparisons, and no cell has all the pairs of one yet.']
     """
@@ -81,10 +79,9 @@ def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[st
 def collapse_sentences(outcome: Outcome) -> list[str]:
     """Which variants emptied classes by the last epoch of their runs, in which cells.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> collapse_sentences(outcome(load_study("universal"), "paper", pd.DataFrame()))
+    >>> collapse_sentences(outcome(load_study("universal"), "paper"))
     []
     """
     found: dict[str, dict[str, str]] = {}
@@ -169,15 +166,12 @@ def _negative(band: Band) -> str:
     return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {brief(at)} ({signed(best)})."
 
 
-def agreement(
-    outcome: Outcome, name: str, limit: float = 2.0
-) -> tuple[list[CellOutcome], list[CellOutcome], list[CellOutcome]]:
-    """Cells whose mean lies within so many combined standard deviations of the paper's, those beyond, and those not run.
+def agreement(outcome: Outcome, name: str) -> tuple[list[CellOutcome], list[CellOutcome], list[CellOutcome]]:
+    """Cells whose mean lies within two combined standard deviations of the paper's, those beyond, and those not run.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> [len(cells) for cells in agreement(outcome(load_study("main"), "paper", pd.DataFrame()), "baseline")]
+    >>> [len(cells) for cells in agreement(outcome(load_study("main"), "paper"), "baseline")]
     [0, 0, 52]
     """
     within: list[CellOutcome] = []
@@ -191,17 +185,16 @@ def agreement(
         if distance is None:
             open_.append(cell)
         else:
-            (within if abs(distance) <= limit else beyond).append(cell)
+            (within if abs(distance) <= 2 else beyond).append(cell)
     return within, beyond, open_
 
 
 def agreement_sentence(outcome: Outcome, name: str) -> str:
     """How many scores of a variant lie within two combined standard deviations of the published ones; the others by name.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> agreement_sentence(outcome(load_study("arxiv"), "paper", pd.DataFrame()), "baseline")
+    >>> agreement_sentence(outcome(load_study("arxiv"), "paper"), "baseline")
     "plain training: no cell can be compared with the paper's score yet."
     """
     within, beyond, open_ = agreement(outcome, name)
@@ -253,17 +246,13 @@ def provenance_sentence(provenance: Provenance) -> str:
             versions |= dict.fromkeys(f"{name} {version}" for name, version in json.loads(text).items())
         except (json.JSONDecodeError, AttributeError):
             versions[text] = None
-    counts = provenance.runs or (None,) * len(provenance.revisions)
-    code = [_revision(text) + _of(runs) for text, runs in zip(provenance.revisions, counts, strict=True)]
+    counts = [f" ({runs:,} {plural('run', runs)})" for runs in provenance.runs] or [""] * len(provenance.revisions)
+    code = [_revision(text) + count for text, count in zip(provenance.revisions, counts, strict=True)]
     parts = [f"Code {', '.join(code)}"] if code else []
     parts += [", ".join(versions)] if versions else []
     if provenance.first and provenance.last:
         parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
     return "; ".join(parts) + "." if parts else ""
-
-
-def _of(runs: int | None) -> str:
-    return "" if runs is None else f" ({runs:,} {plural('run', runs)})"
 
 
 def _revision(text: str) -> str:

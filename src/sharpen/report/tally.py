@@ -86,10 +86,9 @@ def tally(effects: Iterable[Effect]) -> Tally | None:
 def contrast_words(outcome: Outcome, contrast: Contrast) -> str:
     """A comparison for people: what its sides are where only λ makes them different, else their names.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> told = outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"])
+    >>> told = outcome(load_study("main"), "paper", datasets=["cora"])
     >>> contrast_words(told, told.study.compare[0])
     'λ by validation against plain training'
     """
@@ -99,10 +98,9 @@ def contrast_words(outcome: Outcome, contrast: Contrast) -> str:
 def side_words(outcome: Outcome, name: str) -> str:
     """A variant or a choice for people: what it is where only λ makes the difference, else its name.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> side_words(outcome(load_study("main"), "paper", pd.DataFrame(), datasets=["cora"]), "baseline")
+    >>> side_words(outcome(load_study("main"), "paper", datasets=["cora"]), "baseline")
     'plain training'
     """
     study = outcome.study

@@ -18,11 +18,10 @@ def report_markdown(report: Report, figure_folder: str | None = None) -> str:
         report: what to write.
         figure_folder: where its figures are, seen from the page; None if they were not drawn.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.report.study import study_report
-    >>> page = report_markdown(study_report(outcome(load_study("arxiv"), "paper", pd.DataFrame())))
+    >>> page = report_markdown(study_report(outcome(load_study("arxiv"), "paper")))
     >>> page.splitlines()[0]
     '# ogbn-arxiv (arxiv, paper protocol)'
     """
@@ -52,11 +51,10 @@ def report_markdown(report: Report, figure_folder: str | None = None) -> str:
 def report_csv(report: Report) -> str:
     """Every number of the study, one row per cell and comparison.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.report.study import study_report
-    >>> report = study_report(outcome(load_study("arxiv"), "paper", pd.DataFrame(), models=["gcn"]))
+    >>> report = study_report(outcome(load_study("arxiv"), "paper", models=["gcn"]))
     >>> print(report_csv(report)[:68])
     dataset,model,comparison,against_mean,against_sd,against_n,against_p
     """
@@ -66,11 +64,10 @@ def report_csv(report: Report) -> str:
 def report_latex(report: Report) -> str:
     r"""The tables in the paper's layout, as a document that compiles as it is.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.report.study import study_report
-    >>> report_latex(study_report(outcome(load_study("arxiv"), "paper", pd.DataFrame()))).splitlines()[2]
+    >>> report_latex(study_report(outcome(load_study("arxiv"), "paper"))).splitlines()[2]
     '\\usepackage{booktabs}'
     """
     grids = [table for table in report.tables if len(table.columns) <= 10]

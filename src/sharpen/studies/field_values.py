@@ -12,7 +12,7 @@ from sharpen.errors import InputError
 from sharpen.paper import lambda_star, setting
 from sharpen.studies.protocol import one_of
 from sharpen.studies.tuning import CHOSEN
-from sharpen.studies.yaml_source import Source, Where, shown
+from sharpen.studies.yaml_source import Source, Where
 from sharpen.trial import Trial
 
 _ELSEWHERE = {
@@ -94,7 +94,7 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
     [('0', 0.0), ('0.25', 0.25), ('0.5', 0.5)]
     """
     if field in _FLAGS:
-        yield str(given).lower(), flag(source, where, given)
+        yield str(given).lower(), source.flag(where, given)
     elif field == "model_args":
         for each in given if isinstance(given, list) and given else [given]:
             arguments = source.mapping(where, each)
@@ -153,14 +153,3 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
         yield from (round(first + i * step, 10) for i in range(steps + 1))
     else:
         yield source.number(where, given)
-
-
-def flag(source: Source, where: Where, given: Any) -> bool:
-    """A value that is true or false.
-
-    >>> flag(Source("traces: true", "mine.yaml"), ("traces",), True)
-    True
-    """
-    if not isinstance(given, bool):
-        raise source.fail(where, f"{where[-1]} is {shown(given)}; give true or false")
-    return given

@@ -16,7 +16,7 @@ from sharpen.errors import InputError
 from sharpen.models.registry import MODELS, check_model
 from sharpen.models.zoo.settings import settings_of
 from sharpen.paper import published_tables
-from sharpen.studies.field_values import Relative, Value, fields_of, flag, limited, values_of
+from sharpen.studies.field_values import Relative, Value, fields_of, limited, values_of
 from sharpen.studies.own_graphs import dataset_names, known_as
 from sharpen.studies.protocol import known_protocol, one_of
 from sharpen.studies.spec import Contrast, Study, Variant
@@ -26,41 +26,16 @@ from sharpen.trial import Trial
 
 # In the order of the paper.
 PAPER_STUDIES = (
-    "main",
-    "lambda-curves",
-    "universal",
-    "labeled-term",
-    "offset",
-    "entropy-order",
-    "meta-lambda",
-    "entropy-dynamics",
-    "arxiv",
-    "retune",
-    "test-only",
-    "comparison",
-)
+    "main", "lambda-curves", "universal", "labeled-term", "offset", "entropy-order", "meta-lambda",
+    "entropy-dynamics", "arxiv", "retune", "test-only", "comparison",
+)  # fmt: skip
 # Our own, in the order of their findings.
 _OWN_STUDIES = ("label-rates", "label-rates-small", "field-tuning", "field")
 _STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
-    "title",
-    "about",
-    "leaves_open",
-    "published",
-    "published_runs",
-    "datasets",
-    "models",
-    "protocols",
-    "runs",
-    "traces",
-    "trial",
-    "variants",
-    "baseline",
-    "choose",
-    "compare",
-    "skip",
-    "reads",
-)
+    "title", "about", "leaves_open", "published", "published_runs", "datasets", "models", "protocols", "runs",
+    "traces", "trial", "variants", "baseline", "choose", "compare", "skip", "reads",
+)  # fmt: skip
 # What a study may say that only shows the records of another.
 _READING = ("title", "about", "leaves_open", "published", "datasets", "models", "protocols", "reads")
 # The published table that others' scores are in.
@@ -161,7 +136,7 @@ def _study(name: str, source: Source) -> Study:
         models=models,
         protocols=_protocols(source),
         runs=_count(source, ("runs",), content["runs"]) if content.get("runs") is not None else None,
-        traces=flag(source, ("traces",), content.get("traces", False)),
+        traces=source.flag(("traces",), content.get("traces", False)),
         variants=variants,
         baseline=baseline,
         choose=choose,

@@ -25,6 +25,11 @@ class Cell(NamedTuple):
     dataset: str
     model: str
 
+    @classmethod
+    def of(cls, trial: Trial) -> Cell:
+        """The cell that a trial is in."""
+        return cls(str(trial.dataset), trial.model)
+
     def __str__(self) -> str:
         return f"{self.dataset} {self.model}"
 

@@ -15,10 +15,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from sharpen.cluster.connection import HERE, check_place
-from sharpen.cluster.pool import Result, pool_on
+from sharpen.cluster.pool import Pool, Result, pool_on
 from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.store import Store, StoreError
@@ -163,40 +162,10 @@ def run(
     return summary
 
 
-class _Workers(Protocol):
-    """What trains populations: this process, or those of a cluster."""
-
-    @property
-    def kind(self) -> str:
-        """``cpu`` or ``cuda``."""
-
-    @property
-    def device(self) -> str | None:
-        """The name of the device that records will have; None if there may be several."""
-
-    @property
-    def name(self) -> str:
-        """For people."""
-
-    @property
-    def slots(self) -> int:
-        """How many populations are trained at a time."""
-
-    @property
-    def room(self) -> int:
-        """How many more can be started now."""
-
-    def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str]) -> int:
-        """Begins to train; gives a number to tell populations apart by."""
-
-    def finish(self, take: Callable[[int, Result], None]) -> int:
-        """Waits until one is done; gives its number. What came of it is taken before, in one or several parts."""
-
-
 @contextmanager
 def _workers(
     store: Store, on: str, device: str, precision: str, progress: bool, say: Callable[[str], None]
-) -> Iterator[_Workers]:
+) -> Iterator[_Here | Pool]:
     if on == HERE:
         yield _Here(store, device, precision, progress)
         return
@@ -205,7 +174,7 @@ def _workers(
 
 
 class _Here:
-    """This process: trains one population at a time, when its end is waited for."""
+    """This process as a :class:`sharpen.cluster.pool.Pool`: trains one population at a time, when its end is waited for."""
 
     slots = 1
 
@@ -219,13 +188,16 @@ class _Here:
 
     @property
     def room(self) -> int:
+        """How many more can be started now."""
         return int(self._next is None)
 
     def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str]) -> int:
+        """Begins to train; gives a number to tell populations apart by."""
         self._next = (data, trials)
         return 0
 
     def finish(self, take: Callable[[int, Result], None]) -> int:
+        """Waits until one is done; gives its number. What came of it is taken before, in one or several parts."""
         assert self._next is not None
         (data, trials), self._next = self._next, None
         others = {claim.pid for claim in self._store.claims() if claim.host == this_host()} - {os.getpid()}
@@ -289,7 +261,7 @@ class _Flights:
         self,
         work: Work,
         store: Store,
-        workers: _Workers,
+        workers: _Here | Pool,
         costs: Costs,
         datasets: _Datasets,
         claims: ExitStack,
@@ -320,7 +292,7 @@ class _Flights:
             return
         keep = ("traces",) if trials[0].id in self._work.traced else ()
         number = self._workers.start(dataset, trials, keep)
-        self._flying[number] = _Flight(_cell(trials[0]), trials, held, time.monotonic())
+        self._flying[number] = _Flight(Cell.of(trials[0]), trials, held, time.monotonic())
 
     def finish(self, waiting: Sequence[Sequence[Trial]]) -> int:
         """Waits for one, records it, gives up its claim; gives how many trials were recorded."""
@@ -332,7 +304,7 @@ class _Flights:
             if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
                 self._work.skip([flight.cell], str(result.outcome))
                 flight.left = []
-                self._tell(flight, result, [own for own in waiting if _cell(own[0]) != flight.cell])
+                self._tell(flight, result, [own for own in waiting if Cell.of(own[0]) != flight.cell])
                 self._say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome
@@ -373,10 +345,6 @@ def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int)
 def _time(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
     longest = max(map(costs.seconds, populations))
     return duration(max(longest, total_seconds(costs, populations) / workers))
-
-
-def _cell(trial: Trial) -> Cell:
-    return Cell(str(trial.dataset), trial.model)
 
 
 def _runs(count: int) -> str:

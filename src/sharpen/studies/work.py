@@ -62,7 +62,7 @@ class Work:
     @property
     def cells(self) -> list[Cell]:
         """The cells that have trials, in the order of the studies."""
-        return list(dict.fromkeys(map(_cell, self.trials.values())))
+        return list(dict.fromkeys(map(Cell.of, self.trials.values())))
 
     def skip(self, cells: Iterable[Cell], reason: str) -> None:
         """Leaves cells out from now on."""
@@ -72,7 +72,7 @@ class Work:
 
     def skip_without_data(self, store: Store, data: Path | None) -> None:
         """Leaves out the cells that miss trials and whose data is not on this machine."""
-        for cell in dict.fromkeys(map(_cell, self.missing(store).values())):
+        for cell in dict.fromkeys(map(Cell.of, self.missing(store).values())):
             if (reason := why_no_data(cell.dataset, data)) is not None:
                 self.skip([cell], reason)
 
@@ -83,7 +83,7 @@ class Work:
         return {
             id_: trial
             for id_, trial in self.trials.items()
-            if (id_ not in done or id_ in untraced) and _cell(trial) not in self._closed
+            if (id_ not in done or id_ in untraced) and Cell.of(trial) not in self._closed
         }
 
     def free(self, store: Store) -> list[Trial]:
@@ -162,7 +162,3 @@ def _worth_sharing(population: list[Trial], costs: Costs) -> bool:
 def _shares(group: list[Trial], count: int) -> list[list[Trial]]:
     size = -(-len(group) // count)
     return [group[i : i + size] for i in range(0, len(group), size)]
-
-
-def _cell(trial: Trial) -> Cell:
-    return Cell(str(trial.dataset), trial.model)

@@ -164,6 +164,12 @@ class Source:
             raise self.fail(path, f"{path[-1]} is {shown(value)}; give a text")
         return " ".join(value.split())
 
+    def flag(self, path: Where, value: Any) -> bool:
+        """True or false."""
+        if not isinstance(value, bool):
+            raise self.fail(path, f"{path[-1]} is {shown(value)}; give true or false")
+        return value
+
     def mapping(self, path: Where, value: Any) -> dict[str, Any]:
         """A mapping whose keys are words."""
         if not isinstance(value, dict):

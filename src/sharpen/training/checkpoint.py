@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +14,7 @@ from torch import Tensor
 
 from sharpen.errors import InputError
 from sharpen.trial import Trial
+from sharpen.whole import written_whole
 
 
 def checkpoint_folder(results: Path, trials: Sequence[Trial]) -> Path:
@@ -30,6 +29,7 @@ def checkpoint_folder(results: Path, trials: Sequence[Trial]) -> Path:
 def forget_checkpoints(folder: Path) -> None:
     """Removes what one command kept, once its results are written.
 
+    >>> import tempfile
     >>> results = Path(tempfile.mkdtemp())
     >>> one, other = (checkpoint_folder(results, [Trial(lam=lam)]) for lam in (0, 1))
     >>> one.mkdir(parents=True), other.mkdir(parents=True)
@@ -65,6 +65,7 @@ def members_kept(folder: Path, trials: Sequence[Trial]) -> int:
     How many fit depends on the memory that is free, and the names of checkpoints depend on who trained together: to go on, the same
     trials have to come together again.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> trials = [Trial(seed=seed) for seed in range(5)]
     >>> checkpoint_path(folder, trials[:3]).touch()
@@ -78,12 +79,13 @@ def members_kept(folder: Path, trials: Sequence[Trial]) -> int:
 def write_decision(path: Path, value: Any) -> None:
     """Something that was decided by what was free at the time, so that it stays decided; anything that JSON holds.
 
+    >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "batching.json"
     >>> write_decision(path, ["clusters-32-4", "too large"])
     >>> read_decision(path)
     ['clusters-32-4', 'too large']
     """
-    _write_whole(path, json.dumps(value).encode())
+    _write(path, json.dumps(value).encode())
 
 
 def read_decision(path: Path) -> Any:
@@ -100,6 +102,7 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     """Tensors and what they are, beside the old file until they are complete, then in its place.
 
     >>> import torch
+    >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "kept.safetensors"
     >>> write_checkpoint(path, {"w": torch.ones(2)}, {"nodes": 7})
     >>> read_checkpoint(path, {"nodes": 7})[0]["w"].tolist()
@@ -114,20 +117,13 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     data = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, {"about": json.dumps(about)}
     )
-    _write_whole(path, data)
+    _write(path, data)
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".writing-", delete=False) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+    with written_whole(path) as file:
+        file.write(data)
 
 
 def read_checkpoint(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -15,18 +15,8 @@ from sharpen.training.checkpoint import checkpoint_path, read_checkpoint, write_
 from sharpen.trial import Record, Trial
 
 _SCALARS = (
-    "val",
-    "test",
-    "best_epoch",
-    "status",
-    "seconds",
-    "device",
-    "precision",
-    "versions",
-    "members",
-    "way",
-    "metrics",
-)
+    "val", "test", "best_epoch", "status", "seconds", "device", "precision", "versions", "members", "way", "metrics",
+)  # fmt: skip
 _ENDING = ".finished.safetensors"
 
 

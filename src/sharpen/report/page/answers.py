@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from sharpen.graph import Graph
-from sharpen.report.charts import rounded
-from sharpen.report.names import shortened
+from sharpen.report.charts import numbers, rounded, table, texts
 from sharpen.report.page.nodes import nodes_section
 from sharpen.report.page.sections import section, words
 
@@ -33,26 +32,18 @@ def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     if not rows:
         return [section("Worth labeling next", words(["Every node has a label."]), half=False)]
-    chart = {
-        "kind": "table",
-        "title": "",
-        "columns": [
-            {"name": "node", "kind": "text", "values": [shortened(str(row["id"])) for row in rows]},
-            {"name": "predicted now", "kind": "text", "values": [shortened(row["label"]) for row in rows]},
-            {"name": "probability", "kind": "number", "values": rounded(r["probability"] for r in rows), "decimals": 3},
-            {
-                "name": "left uncertain, %",
-                "kind": "number",
-                "values": rounded(100 * row["left"] for row in rows),
-                "decimals": 1,
-            },
+    chart = table(
+        [
+            texts("node", (row["id"] for row in rows)),
+            texts("predicted now", (row["label"] for row in rows)),
+            numbers("probability", rounded(row["probability"] for row in rows), 3),
+            numbers("left uncertain, %", rounded(100 * row["left"] for row in rows), 1),
         ],
-        "rows": 20,
-        "plain": len(rows) <= 20,
-        "things": "nodes",
-        "search": "Search nodes",
-        "wide": True,
-    }
+        rows=20,
+        plain=len(rows) <= 20,
+        things="nodes",
+        search="Search nodes",
+    )
     text = (
         "The unlabeled nodes whose labels would settle most of the others, in the order in which to label them. The last column is "
         "how much of what is uncertain would be left after this one and those above."
@@ -75,28 +66,20 @@ def predicted_sections(
     counts = summary["predicted"]
     total = max(1, sum(counts.values()))
     names = sorted(counts, key=lambda name: -counts[name])
-    chart = {
-        "kind": "table",
-        "title": "",
-        "columns": [
-            {"name": "class", "kind": "text", "values": [shortened(name) for name in names]},
-            {"name": "predicted", "kind": "number", "values": [counts[name] for name in names], "decimals": 0},
-            {
-                "name": "in %",
-                "kind": "number",
-                "values": rounded(100 * counts[n] / total for n in names),
-                "decimals": 1,
-            },
-            {"name": "labels given", "kind": "number", "values": [summary["labels"][n] for n in names], "decimals": 0},
+    chart = table(
+        [
+            texts("class", names),
+            numbers("predicted", (counts[name] for name in names)),
+            numbers("in %", rounded(100 * counts[name] / total for name in names), 1),
+            numbers("labels given", (summary["labels"][name] for name in names)),
         ],
-        "sort": 1,
-        "down": True,
-        "rows": 12,
-        "plain": len(names) <= 12,
-        "things": "classes",
-        "search": "Search classes",
-        "wide": True,
-    }
+        sort=1,
+        down=True,
+        rows=12,
+        plain=len(names) <= 12,
+        things="classes",
+        search="Search classes",
+    )
     best = summary["chosen"][0]
     nodes = nodes_section(
         graph,

@@ -13,7 +13,7 @@ from sharpen.evaluation.calibration import fit_temperature
 from sharpen.evaluation.comparison import Comparison, LamComparison
 from sharpen.evaluation.paired import pair
 from sharpen.models.registry import model_info
-from sharpen.report.charts import axis, dots, dots_row, lines, matrix, series
+from sharpen.report.charts import axis, dots, lines, matrix, paired_row, series
 from sharpen.report.headline import headline
 from sharpen.report.names import metric_title
 from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
@@ -123,22 +123,12 @@ def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float
     for variant in comparison.variants:
         pairs = pair(to_frame(sharp[variant.lam]), baseline)
         d = variant.difference
-        interval = None if d is None else d.t_interval
-        keys = zip(pairs.keys["split"], pairs.keys["seed"], pairs.a, pairs.b, strict=True)
         text = "every pair has a run that diverged"
         if d is not None:
-            within = "" if interval is None else " [{:+.2f}, {:+.2f}]".format(*interval)
+            within = "" if d.t_interval is None else " [{:+.2f}, {:+.2f}]".format(*d.t_interval)
             text = f"{d.difference:+.2f}{within}, {d.wins} won, {d.ties} tied, {d.losses} lost"
-        rows.append(
-            dots_row(
-                f"λ = {variant.lam:g}",
-                text.replace("-", "−"),
-                100 * (pairs.a - pairs.b),
-                [[f"{split}, seed {seed}", f"{100 * b:.2f} → {100 * a:.2f} %"] for split, seed, a, b in keys],
-                None if d is None else d.difference,
-                interval,
-            )
-        )
+        scores = zip(pairs.keys["split"], pairs.keys["seed"], 100 * pairs.b, 100 * pairs.a, strict=True)
+        rows.append(paired_row(f"λ = {variant.lam:g}", text.replace("-", "−"), scores, d))
     chart = dots("", rows, "points of test score", wide=True)
     return section(
         "The gain of each pair",

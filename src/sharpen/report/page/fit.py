@@ -11,7 +11,7 @@ import pandas as pd
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
-from sharpen.report.charts import axis, dots, dots_row, lines, matrix, rounded, series
+from sharpen.report.charts import axis, dots, dots_row, lines, matrix, numbers, rounded, series, table, texts
 from sharpen.report.fit import is_checked, judged_labels, left_out, metric_of, used
 from sharpen.report.names import shortened
 from sharpen.report.page.answers import predicted_sections, suggested_sections
@@ -138,8 +138,7 @@ def _beside_guessing(summary: Mapping[str, Any]) -> dict[str, Any]:
         "classes."
     )
     names = ("score", "this fit", "guessing")
-    columns = [{"name": n, "kind": "text", "values": [row[i] for row in rows]} for i, n in enumerate(names)]
-    chart = {"kind": "table", "title": "", "columns": columns, "plain": True, "wide": True}
+    chart = table([texts(name, (row[i] for row in rows)) for i, name in enumerate(names)], plain=True)
     return section("How good is it beside guessing?", chart, text=text, half=True)
 
 
@@ -187,26 +186,23 @@ def _what_helped(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = {"chosen": summary["expected"], **summary["baselines"]}
     after = [account["after"] for account in rows.values()]
 
-    def numbers(name: str, key: str, factor: float, decimals: int) -> dict[str, Any]:
-        return {"name": name, "kind": "number", "values": rounded(factor * a[key] for a in after), "decimals": decimals}
+    def scores(name: str, key: str, factor: float, decimals: int) -> dict[str, Any]:
+        return numbers(name, rounded(factor * account[key] for account in after), decimals)
 
-    table = {
-        "kind": "table",
-        "title": "",
-        "columns": [
-            {"name": "best of the candidates", "kind": "text", "values": list(rows)},
-            numbers("log-loss", "log_loss", 1, 3),
-            numbers("accuracy, %", "accuracy", 100, 1),
-            numbers("Brier", "brier", 1, 3),
-            numbers("ECE", "ece", 1, 3),
+    compared = table(
+        [
+            texts("best of the candidates", rows),
+            scores("log-loss", "log_loss", 1, 3),
+            scores("accuracy, %", "accuracy", 100, 1),
+            scores("Brier", "brier", 1, 3),
+            scores("ECE", "ece", 1, 3),
         ],
-        "plain": True,
-        "wide": True,
-    }
+        plain=True,
+    )
     text = (
         "Each row was chosen, pooled and calibrated without the labels that score it; the sentences compare these rows."
     )
-    found = [section("What helped", words([v["text"] for v in summary["verdicts"]]), table, text=text, half=True)]
+    found = [section("What helped", words([v["text"] for v in summary["verdicts"]]), compared, text=text, half=True)]
     return found + [part for part in (_helped(summary),) if part]
 
 
@@ -315,32 +311,19 @@ def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]
 def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
     tried = summary["candidates"]
     shares = {candidate["name"]: candidate.get("share", 1 / len(summary["chosen"])) for candidate in summary["chosen"]}
-    return {
-        "kind": "table",
-        "title": "",
-        "columns": [
-            {"name": "candidate", "kind": "text", "values": [candidate["name"] for candidate in tried]},
-            {
-                "name": "alone, % right",
-                "kind": "number",
-                "values": rounded(100 * c["score"] for c in tried),
-                "decimals": 1,
-            },
-            {"name": "runs", "kind": "number", "values": [candidate["members"] for candidate in tried], "decimals": 0},
-            {
-                "name": "share, %",
-                "kind": "number",
-                "values": rounded(100 * shares.get(c["name"], 0.0) for c in tried),
-                "decimals": 0,
-            },
+    return table(
+        [
+            texts("candidate", (candidate["name"] for candidate in tried)),
+            numbers("alone, % right", rounded(100 * candidate["score"] for candidate in tried), 1),
+            numbers("runs", (candidate["members"] for candidate in tried)),
+            numbers("share, %", rounded(100 * shares.get(candidate["name"], 0.0) for candidate in tried)),
         ],
-        "sort": 1,
-        "down": True,
-        "rows": 8,
-        "things": "candidates",
-        "search": "Search candidates",
-        "wide": True,
-    }
+        sort=1,
+        down=True,
+        rows=8,
+        things="candidates",
+        search="Search candidates",
+    )
 
 
 def _table(bins: Mapping[str, Any]) -> Reliability:

@@ -15,6 +15,8 @@ import scipy.sparse
 from scipy.fft import irfft2, rfft2
 from scipy.spatial import cKDTree
 
+from sharpen.files.structure import pattern
+
 _STEPS = 300
 # A weaker pull along than across makes a drawing that is wider than high, as screens are.
 _GRAVITY = np.array([0.016, 0.026])
@@ -34,10 +36,7 @@ def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray
     """
     if num_nodes < 3:
         return np.array([[0.0, 0.0], [1.0, 0.0]])[:num_nodes]
-    source, target = source[source != target], target[source != target]
-    ends = np.concatenate([source, target]), np.concatenate([target, source])
-    adjacency = scipy.sparse.csr_array((np.ones(len(ends[0])), ends), shape=(num_nodes, num_nodes))
-    adjacency.data[:] = 1  # an edge given twice is one edge
+    adjacency = pattern(np.stack([source, target]), num_nodes)
     degree: np.ndarray = np.diff(adjacency.indptr).astype(np.float64)
     mass = degree + 1
     position = _first(adjacency, degree)

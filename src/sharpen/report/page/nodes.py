@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import entr
 
 from sharpen.graph import Graph
-from sharpen.report.charts import rounded
+from sharpen.report.charts import numbers, rounded, texts
 from sharpen.report.names import shortened
 from sharpen.report.page.layout import layout
 from sharpen.report.page.sections import section
@@ -61,15 +61,15 @@ def nodes_section(
     def classes(name: str, values: np.ndarray) -> dict[str, Any]:
         return {"name": name, "kind": "class", "values": values[shown].tolist(), "names": names, "colors": colors}
 
-    def numbers(name: str, values: np.ndarray, decimals: int) -> dict[str, Any]:
-        return {"name": name, "kind": "number", "values": rounded(values[shown], 4), "decimals": decimals}
+    def measured(name: str, values: np.ndarray, decimals: int) -> dict[str, Any]:
+        return numbers(name, rounded(values[shown], 4), decimals)
 
     columns: list[dict[str, Any]] = [
-        {"name": "node", "kind": "text", "values": [shortened(str(ids[i])) for i in shown]},
+        texts("node", (ids[i] for i in shown)),
         classes("predicted", predicted),
-        numbers("probability", first, 3),
+        measured("probability", first, 3),
         classes("second", second),
-        numbers("uncertainty", unsure, 3),
+        measured("uncertainty", unsure, 3),
     ]
     if truth is not None:
         columns.append(classes("true", truth))
@@ -78,11 +78,11 @@ def nodes_section(
         columns.append({"name": "right", "kind": "truth", "values": values})
     if given is not None:
         columns.append(classes("given", given))
-    columns.append(numbers("neighbors", degree, 0))
+    columns.append(measured("neighbors", degree, 0))
     if runs is not None:
-        columns.append(numbers("runs", runs, 0))
-    for title, texts in () if because is None else because.fillna("").items():
-        said = texts.to_numpy()[shown].tolist()
+        columns.append(measured("runs", runs, 0))
+    for title, remarks in () if because is None else because.fillna("").items():
+        said = remarks.to_numpy()[shown].tolist()
         columns.append({"name": str(title).replace("_", " "), "kind": "remark", "values": said})
     things = (
         "nodes"

@@ -7,8 +7,9 @@ from typing import Any
 
 from sharpen.analysis.curves import Curve
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
+from sharpen.analysis.runs import pairs_of_runs
 from sharpen.report.cells import Chance, Gain, Score, number, signed
-from sharpen.report.charts import Chart, dots, dots_row
+from sharpen.report.charts import Chart, dots, paired_row
 from sharpen.report.lambda_charts import curve_chart
 from sharpen.report.names import cell_title, shortened
 from sharpen.report.page.sections import facts
@@ -96,10 +97,9 @@ def gain_sheet(
         contrast, outcome: Which.
         curves: By cell, its scores over λ, and the study they come from.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
-    >>> empty = outcome(load_study("universal"), "paper", pd.DataFrame(), datasets=["cora"], models=["gcn"])
+    >>> empty = outcome(load_study("universal"), "paper", datasets=["cora"], models=["gcn"])
     >>> from sharpen.report.study_tables import gain_grid
     >>> table = gain_grid(empty, empty.study.compare[0])
     >>> gain_sheet(table, empty.study.compare[0], empty, {})["rows"][0][1][0]["text"]
@@ -133,24 +133,16 @@ def _detail(
 
 
 def _pairs(cell: CellOutcome, effect: Effect, words: str) -> Chart:
-    side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
-    others = {(run.split, run.seed): run for run in against.runs}
-    pairs = [
-        (run, other.test, run.test)
-        for run in side.runs
-        if (other := others.get((run.split, run.seed))) is not None and run.test is not None and other.test is not None
-    ]
-    d = effect.difference
-    assert d is not None
-    row = dots_row(
-        words,
-        Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text,
-        (after - before for _, before, after in pairs),
-        [[f"{run.split}, seed {run.seed}", f"{before:.2f} → {after:.2f} %"] for run, before, after in pairs],
-        d.difference,
-        d.t_interval,
-    )
+    pairs, _ = pairs_of_runs(cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against])
+    scores = ((a.split, a.seed, b.test or 0.0, a.test or 0.0) for a, b in pairs)
+    row = paired_row(words, _gain(effect).line().text, scores, effect.difference)
     return dots("Its runs, pair by pair", [row], "points of test score")
+
+
+def _gain(effect: Effect) -> Gain:
+    d = effect.difference
+    assert d is not None  # only where there are pairs
+    return Gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
 
 
 def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
@@ -158,7 +150,7 @@ def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
     if d is None:
         return [("why there is no difference", effect.reason or "no pairs")]
     side = cell.sides[effect.contrast.variant]
-    entries = [("difference", Gain(d.difference, d.t_interval, effect.n, splits=effect.splits).line().text)]
+    entries = [("difference", _gain(effect).line().text)]
     if d.bootstrap_interval is not None:
         entries.append(("bootstrap (BCa) 95 %", "[{}, {}]".format(*(signed(end) for end in d.bootstrap_interval))))
     entries += [

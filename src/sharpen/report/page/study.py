@@ -37,12 +37,11 @@ def study_page(reports: Sequence[Report], costs: Sequence[Cost], command: str) -
         costs: What all records together took.
         command: What made the page.
 
-    >>> import pandas as pd
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.report.study import study_report
     >>> study = load_study("universal")
-    >>> reports = [study_report(outcome(study, protocol, pd.DataFrame())) for protocol in ("paper", "paired")]
+    >>> reports = [study_report(outcome(study, protocol)) for protocol in ("paper", "paired")]
     >>> [view["name"] for view in study_page(reports, [], "").chapters[0]["views"]]
     ['paired protocol: 20 splits or seeds', "the paper's protocol: its splits and runs"]
     """
