@@ -114,7 +114,7 @@ def test_many_columns_are_taken_at_unit_length_beside_those_of_neighbours(
     sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scores are those of a dense table written out; a graph that grows by a node is predicted as well."""
-    monkeypatch.setattr(wide, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(wide, "_MOST_COLUMNS", 2)
     camps = two_camps()
     graph = dataclasses.replace(camps, x=camps.x.to_sparse_csr()) if sparse else camps
     known, model = known_of(camps), LinearOnColumns()

@@ -24,8 +24,8 @@ from sharpen.fitting.shrunk import shrunk_regression
 from sharpen.fitting.spreading import features_of
 from sharpen.graph import Graph
 
-MOST_COLUMNS = 512
-"""Graphs with more columns are wide."""
+# Graphs with more columns are wide.
+_MOST_COLUMNS = 512
 _STRENGTH = 10.0
 _UNIT: WeakKeyDictionary[Graph, Any] = WeakKeyDictionary()
 
@@ -36,7 +36,7 @@ def is_wide(graph: Graph) -> bool:
     >>> is_wide(Graph(x=np.eye(3), edge_index=[[0], [1]]))
     False
     """
-    return graph.num_features > MOST_COLUMNS
+    return graph.num_features > _MOST_COLUMNS
 
 
 def fit_wide(graph: Graph, known: np.ndarray, num_classes: int, *, seed: int, balanced: bool) -> dict[str, np.ndarray]:
