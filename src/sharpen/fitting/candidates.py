@@ -162,9 +162,7 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
     >>> [c.name for c in order(list_candidates(), graph)][:4]
     ['logistic regression on S²GC features', 'self-training on S²GC features', 'plain GCN', 'GCN with λ = 0.25 and balance 0.25']
     """
-    y = graph.y.numpy()
-    count = np.bincount(y[y >= 0])
-    usual = float(np.median(count[count > 0]))
+    usual = _usual_labels(graph)
     few = usual <= _SELF_TRAINING_LABELS
 
     def suits(name: str) -> bool:
@@ -193,23 +191,37 @@ _TRUST = {
     True: {"grand": 6.0, "mlp": 0.5, "trees": 0.3},
     False: {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3},
 }
+# What GRAND keeps of its worth with the balance that is for another number of labels.
+_OF_OTHER_BALANCE = 0.25
 # Words are columns without a negative entry, so many at least, of which a node has no more than this share.
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
 
 
-def trust_in(graph: Graph) -> Callable[[str], float]:
-    """How much each model is worth on a graph of this kind, before any label has spoken: what paid on the graphs tried.
+def trust_in(graph: Graph) -> Callable[[Candidate], float]:
+    """How much each candidate is worth on a graph of this kind, before any label has spoken: what paid on the graphs tried.
 
-    >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]]) for columns in (4, 200))
-    >>> trust_in(table)("linear"), trust_in(words)("grand")
-    (8.0, 6.0)
+    >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]], y=[0, *[-1] * (columns - 1)]) for columns in (4, 200))
+    >>> trust_in(table)(Candidate("linear")), [trust_in(words)(Candidate("grand", 0.5, balance)) for balance in (1, 3)]
+    (8.0, [1.5, 6.0])
     """
-    x = features_of(graph)
+    x, few = features_of(graph), _usual_labels(graph) <= FEW_LABELS
     entries = x.data if graph.is_sparse else x
     words = graph.num_features >= _FEWEST_WORDS and entries.size and entries.min() >= 0
     words = words and np.count_nonzero(entries) <= _WORDS_OF_A_NODE * graph.num_nodes * graph.num_features
     worth = _TRUST[bool(words and graph.num_edges)]
-    return lambda model: worth.get(model, 1.0)
+
+    def trust(candidate: Candidate) -> float:
+        other = candidate.model == "grand" and few != (candidate.balance > 1)
+        return worth.get(candidate.model, 1.0) * (_OF_OTHER_BALANCE if other else 1)
+
+    return trust
+
+
+def _usual_labels(graph: Graph) -> float:
+    """How many labels a class has in the median, of those that have some; 0 without any."""
+    y = graph.y.numpy()
+    count = np.bincount(y[y >= 0])
+    return float(np.median(count[count > 0])) if len(count) else 0.0
 
 
 def _first_of(name: str, own: list[Candidate], labels: float) -> list[Candidate]:

@@ -38,7 +38,7 @@ class Evidence:
         runs: All that were trained.
         y: Classes of all nodes, −1 for unknown.
         metric: ``accuracy``, or ``balanced-accuracy``, in which every class counts the same.
-        trust: How much each model is worth before any label has spoken (:func:`sharpen.fitting.candidates.trust_in`).
+        trust: How much each candidate is worth before any label has spoken (:func:`sharpen.fitting.candidates.trust_in`).
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Evidence:
         runs: Sequence[Run],
         y: np.ndarray,
         metric: str = "accuracy",
-        trust: Callable[[str], float] = lambda model: 1.0,
+        trust: Callable[[Candidate], float] = lambda candidate: 1.0,
     ) -> None:
         self.trust = trust
         self.nodes = np.flatnonzero(y >= 0)

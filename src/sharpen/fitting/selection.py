@@ -25,7 +25,7 @@ from sharpen.fitting.evidence import Evidence
 
 # So many trained candidates go on after the first round, and so many at most are in the ensemble.
 SHORTLIST, MOST = 6, 6
-_PRIOR_LABELS = 60
+_PRIOR_LABELS = 120
 # A candidate has its part of the prior unless it is worse than the best by more than so many standard errors.
 _DOUBT = 1.5
 _BAGS, _STEPS = 24, 12
@@ -87,7 +87,7 @@ def choose(
     n = len(weight)
     right = right * np.exp([[-candidate.spread / n] for candidate in listed])
     best = int(_loss(right, weight).argmin())
-    prior = np.array([evidence.trust(candidate.model) for candidate in listed])
+    prior = np.array([evidence.trust(candidate) for candidate in listed])
     prior *= [not _clearly_worse(own, right[best], weight, _DOUBT) for own in right]
     shares = (n * _greedy(right, weight) + _PRIOR_LABELS * prior / prior.sum()) / (n + _PRIOR_LABELS)
     order = np.argsort(-shares, kind="stable")[:MOST]
