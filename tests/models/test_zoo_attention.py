@@ -385,7 +385,7 @@ def test_m3dphormer(training: bool) -> None:
     total = h = h + relu(h)
     mask = np.block([[np.eye(NODES), member], [member.T, np.eye(3)]])
     for layer in model.layers:
-        y = h / np.sqrt((h**2).mean(1, keepdims=True) + 1e-6) * n(layer.norm.weight) + n(layer.shift)
+        y = h / np.sqrt((h**2).mean(1, keepdims=True) + 1e-6) * n(layer.scale) + n(layer.shift)
         nodes, classes = y[:NODES], y[NODES + 3 :]
         target, source = n(layer.ends)
         local = gat(linear(nodes, layer.score), source, target, linear(nodes, layer.near), A)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.parts import random_walk
+from sharpen.models.zoo.parts import random_walk, reflected
 
 _TIMES = (1, 2, 5, 20)
 
@@ -51,7 +51,8 @@ class BuNN(nn.Module):
         """Class scores of all nodes."""
         x = F.gelu(self.dropout(self.embed(x)))
         for frame, mix, norm, times in zip(self.frames, self.mixes, self.norms, self.times, strict=True):
-            turn = _orthogonal(frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1)))
+            vectors = frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1))
+            turn = reflected(vectors.tril(-1) + torch.eye(self.dimension, dtype=x.dtype, device=x.device))
             y = norm(x)
             h = mix(torch.cat([y, self._diffused(_turned(turn, y), graph, times.softmax(0))], 1))
             x = x + _turned(turn.mT, h)
@@ -89,14 +90,3 @@ def _turned(turn: Tensor, x: Tensor) -> Tensor:
     """Each node's blocks times its vectors: [N, bundles, d, d] and [N, H]."""
     nodes, bundles, size, _ = turn.shape
     return (turn @ x.view(nodes, bundles, size, -1)).flatten(1)
-
-
-def _orthogonal(vectors: Tensor) -> Tensor:
-    """Products of reflections along the columns of matrices [..., d, d], of which only what is below the diagonal counts."""
-    size = vectors.shape[-1]
-    out = torch.eye(size, dtype=vectors.dtype, device=vectors.device)
-    columns = vectors.tril(-1) + out
-    for column in columns.unbind(-1):
-        along = column / column.norm(dim=-1, keepdim=True)
-        out = out - 2 * (out @ along.unsqueeze(-1)) * along.unsqueeze(-2)
-    return out

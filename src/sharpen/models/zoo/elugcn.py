@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from sharpen.models.blocks import Dropout, Perceptron
 from sharpen.models.inputs import Inputs
 from sharpen.models.run import Run
-from sharpen.models.zoo.parts import features
+from sharpen.models.zoo.parts import features, inverse
 
 _RETURN, _LEAST, _KEPT = 0.3, 0.2, 0.9
 
@@ -87,11 +87,8 @@ class ELUGCN(nn.Module):
     def _spreading(self) -> Tensor:
         """M, [C, N]."""
         x, y = self.nodes_beliefs, self.nodes_labels
-        return (y.t() - (y.t() @ x) @ (self._inverse() @ x.t()) / self.beta) / self.beta
-
-    def _inverse(self) -> Tensor:
-        x = self.nodes_beliefs
-        return torch.linalg.inv_ex(torch.eye(x.shape[1], dtype=x.dtype, device=x.device) + x.t() @ x / self.beta)[0]
+        inner = inverse(torch.eye(x.shape[1], dtype=x.dtype, device=x.device) + x.t() @ x / self.beta)
+        return (y.t() - (y.t() @ x) @ (inner @ x.t()) / self.beta) / self.beta
 
     @torch.no_grad()
     def _learn_graph(self, x: Tensor, graph: Inputs, run: Run) -> None:

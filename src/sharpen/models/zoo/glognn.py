@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.parts import features
+from sharpen.models.zoo.parts import features, inverse
 
 
 class GloGNN(nn.Module):
@@ -56,7 +56,7 @@ class GloGNN(nn.Module):
         c, both = 1 - self.gamma, self.alpha + self.beta
         gram = h.t() @ h
         # c (c² H Hᵀ + (α + β) I)⁻¹ H; of the size of the classes alone.
-        inner = torch.linalg.inv_ex(torch.eye(len(gram), dtype=h.dtype, device=h.device) / c**2 + gram / both)[0]
+        inner = inverse(torch.eye(len(gram), dtype=h.dtype, device=h.device) / c**2 + gram / both)
         solved = c / both * (h - h @ (inner @ gram) / both)
         mixing = h.t() @ solved
         power, near = solved, torch.zeros_like(solved)

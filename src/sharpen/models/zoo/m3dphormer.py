@@ -75,7 +75,7 @@ class _Layer(nn.Module):
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.norm, self.shift = nn.RMSNorm(hidden, eps=1e-6), nn.Parameter(torch.zeros(hidden))
+        self.scale, self.shift = nn.Parameter(torch.ones(hidden)), nn.Parameter(torch.zeros(hidden))
         self.gates = nn.Parameter(torch.zeros(2, hidden))
         self.score, self.near, self.residual = (nn.Linear(hidden, hidden) for _ in range(3))
         self.ends = nn.Parameter(torch.empty(2, heads, hidden // heads))
@@ -83,7 +83,8 @@ class _Layer(nn.Module):
         self.to_cluster, self.to_class = (nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(3)) for _ in range(2))
 
     def forward(self, h: Tensor, graph: Inputs, masks: Csr, labels: Tensor) -> Tensor:
-        h, nodes, groups = self.norm(h) + self.shift, graph.num_nodes, masks.num_rows
+        h = h * (h.square().mean(1, keepdim=True) + 1e-6).rsqrt() * self.scale + self.shift
+        nodes, groups = graph.num_nodes, masks.num_rows
         q, k, v = (split(each(h[:groups]), self.heads) for each in self.to_cluster)
         cluster = edge_attention(q, k, v, masks, self.dropout, self.training).flatten(1)
         of_nodes, of_classes = self._classes(h[:nodes], h[groups:], labels)

@@ -17,6 +17,7 @@ from sharpen.kernels.sparse import Csr
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import split
+from sharpen.models.zoo.parts import reflected
 
 
 class NodeFormer(nn.Module):
@@ -88,15 +89,18 @@ class NodeFormer(nn.Module):
 
 
 def random_rows(count: int, width: int, like: Tensor) -> Tensor:
-    """Rows of a random orthogonal matrix, as many as needed, at the lengths of normal vectors; [count, width].
+    """Rows of random orthogonal matrices, as many as needed, at the lengths of normal vectors; [count, width].
+
+    In all directions alike: the reflections that a QR decomposition of normal numbers would use, and its signs corrected.
 
     >>> rows = random_rows(3, 4, torch.ones(1))
     >>> (rows @ rows.t()).triu(1).abs().max().item() < 1e-5
     True
     """
     kind: Any = {"dtype": like.dtype, "device": like.device}
-    q, r = torch.linalg.qr(torch.randn(-(-count // width), width, width, **kind))
-    rows = (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
+    columns = torch.randn(-(-count // width), width, width, **kind).tril()
+    corner = columns.diagonal(dim1=-2, dim2=-1).sign() * columns.norm(dim=-2)
+    rows = (reflected(columns + corner.diag_embed()) * -corner.sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
     return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
 
 

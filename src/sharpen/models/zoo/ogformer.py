@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -87,8 +88,10 @@ class _Relation:
     def corrects(self, s: Tensor, alpha: float) -> _Relation:
         """Attention, plus so much of this."""
         z = (s - s.mean(1, keepdim=True)) / (s.std(1, keepdim=True) + 1e-8)
-        a, b = torch.triu_indices(s.shape[1], s.shape[1], device=s.device)
-        squares = z.index_select(1, a) * z.index_select(1, b) * (1 + (a != b).to(z.dtype)).sqrt()
+        # Each pair of two numbers once, of those half way round twice.
+        width = z.shape[1]
+        roots = [1.0 if 2 * shift in (0, width) else math.sqrt(2) for shift in range(width // 2 + 1)]
+        squares = torch.cat([root * z * z.roll(shift, 1) for shift, root in enumerate(roots)], 1)
         return _Relation(lambda v: kernel_attention(squares, squares, v) + alpha * self.apply(v), 1 + alpha * self.size)
 
     def gathered(self, v: Tensor, symmetric: bool = False) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 from sharpen.graph import Graph
@@ -47,6 +48,32 @@ def _by_row(x: Any) -> Any:
     share = np.divide(1, total, out=np.zeros_like(total, dtype=float), where=total > 0)
     scale: Any = sp.diags_array(share)
     return scale @ x if sp.issparse(x) else share[:, None] * x
+
+
+def inverse(matrix: Tensor) -> Tensor:
+    """The inverse of a small matrix, symmetric and positive definite, by elimination: nothing in it waits for a GPU.
+
+    >>> inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    unit = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    both = torch.cat([matrix, unit], 1)
+    for k in range(len(matrix)):
+        both = both + (unit[k] - both[:, k]).unsqueeze(1) * (both[k] / both[k, k])
+    return both[:, len(matrix) :]
+
+
+def reflected(columns: Tensor) -> Tensor:
+    """The product of the reflections along the columns of matrices [..., d, d]: orthogonal matrices.
+
+    >>> turn = reflected(torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
+    >>> (turn @ turn.t()).allclose(torch.eye(2), atol=1e-6), round(turn[1, 0].item(), 3)
+    (True, -1.0)
+    """
+    out = torch.eye(columns.shape[-1], dtype=columns.dtype, device=columns.device)
+    for along in (columns / columns.norm(dim=-2, keepdim=True)).unbind(-1):
+        out = torch.addcmul(out, out @ along.unsqueeze(-1), along.unsqueeze(-2), value=-2)
+    return out
 
 
 def adjacency(graph: Inputs) -> Csr:
