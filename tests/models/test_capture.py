@@ -11,13 +11,14 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from sharpen import Trial
+from sharpen import Trial, train
 from sharpen.datasets import Dataset, Splits
 from sharpen.kernels import backend
 from sharpen.models.inputs import Inputs
@@ -25,6 +26,7 @@ from sharpen.models.registry import MODELS, model_info
 from sharpen.training.modular import Modular
 from sharpen.training.population import Population
 from sharpen.training.trials import blueprint_of, resolve
+from sharpen.trial import Record
 from tests.models.small import SMALL
 from tests.models.ten import GRAPH, SPLIT
 
@@ -171,3 +173,21 @@ def test_replayed_epochs_are_those_that_would_have_been_run(model: str) -> None:
     torch.testing.assert_close(replayed.best_logits, members.best_logits, rtol=1e-9, atol=1e-9)
     for name, value in members.statistics.items():
         torch.testing.assert_close(replayed.statistics[name], value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("model", MODELS)
+def test_a_gpu_captures_it_and_does_what_a_cpu_does(model: str) -> None:
+    settings = SMALL.get(model, {}) | PHASES.get(model, {})
+    wanted = [Trial(model=model, split="halves", seed=k, lam=0.25 * (k > 0), epochs=14, **settings) for k in range(3)]
+
+    def trained(device: str) -> list[Record]:
+        return train(GRAPH, wanted, splits=[SPLIT], device=device, progress=False)
+
+    here, there, again = trained("cpu"), trained("cuda"), trained("cuda")
+    assert {record.way for record in there} <= {"fused", "vmap, captured"}
+    for a, b, c in zip(here, there, again, strict=True):
+        assert a.status == b.status == "ok"
+        np.testing.assert_allclose(b.traces["loss"][:3], a.traces["loss"][:3], rtol=1e-2, atol=1e-3)
+        if model != "graphgps":  # a GPU's fused attention adds gradients up in any order
+            np.testing.assert_array_equal(b.logits, c.logits)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
 from sharpen.graph import Graph, Split
@@ -18,7 +20,7 @@ from sharpen.models.registry import PAPER_MODELS, REGISTRY
 from sharpen.prior import check_prior
 from sharpen.training.decision import decide
 from sharpen.training.device import arithmetic, describe_device, resolve_device
-from sharpen.training.full_batch import train_full
+from sharpen.training.full_batch import too_large, train_full
 from sharpen.training.in_batches import train_in_batches
 from sharpen.training.members import Terms
 from sharpen.training.progress import ProgressBar
@@ -111,7 +113,10 @@ def train(
                 network = _in_batches(blueprint)
                 done = train_in_batches(network, dataset, group, where, precision, bar, terms, checkpoints, finished)
             else:
-                way = decide(blueprint, inputs)
+                try:
+                    way = decide(blueprint, inputs)
+                except torch.OutOfMemoryError:
+                    raise InputError(too_large(blueprint, where)) from None
                 done = train_full(way, blueprint, dataset, group, bar, terms, finished)
             for index, record in zip(indices, done, strict=True):
                 records[index] = record

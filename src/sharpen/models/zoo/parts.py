@@ -25,23 +25,6 @@ def features(x: Tensor, graph: Inputs, row_normalize: bool) -> Tensor:
     return graph.once("rows of one", lambda x, matrix: _by_row(x)) if row_normalize else x
 
 
-def hop_stack(x: Tensor, graph: Inputs, hops: int, by: str, row_normalize: bool) -> list[Tensor]:
-    """[X, P X, …, P^hops X], of features that are prepared likewise; computed once."""
-    if not row_normalize:
-        return graph.stack(hops, by)
-
-    def power(k: int) -> Tensor:
-        def make(raw: Any, matrix: Any) -> Any:
-            out = _by_row(raw)
-            for _ in range(k):
-                out = matrix(by) @ out
-            return out
-
-        return graph.once(("hop of rows of one", by, k), make)
-
-    return [features(x, graph, True), *(power(k) for k in range(1, hops + 1))]
-
-
 def _by_row(x: Any) -> Any:
     x = x.astype(np.float64)
     total = np.asarray(abs(x).sum(1)).ravel()
