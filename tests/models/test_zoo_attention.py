@@ -418,7 +418,7 @@ def test_bunn() -> None:
     model = random(BuNN(FEATURES, CLASSES, layers=2, hidden=12, bundles=2, dimension=3, rounds=2))
 
     def feed_forward(x: np.ndarray, part: Any) -> np.ndarray:
-        return linear(gelu(linear(x, part.first)), part.second)
+        return linear(gelu(linear(x, part[0])), part[3])
 
     x = gelu(linear(X, model.embed))
     degree, diffusion = A.sum(1, keepdims=True), normalized(A)

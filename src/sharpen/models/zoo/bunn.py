@@ -25,7 +25,6 @@ class BuNN(nn.Module):
     are four.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere; ``hidden`` is to be a multiple of bundles × dimension.
         bundles: How many blocks O has.
         dimension: Of a block.
@@ -41,9 +40,9 @@ class BuNN(nn.Module):
         self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
         self.dropout, self.norm = Dropout(dropout), nn.LayerNorm(hidden)
         self.enter, self.leave = nn.Linear(hidden, width), nn.Linear(width, width)
-        self.rounds = nn.ModuleList(_FeedForward(2 * width, width, 0.2) for _ in range(rounds))
-        self.frames = nn.ModuleList(_FeedForward(width, width, dropout) for _ in range(layers))
-        self.mixes = nn.ModuleList(_FeedForward(2 * hidden, hidden, dropout) for _ in range(layers))
+        self.rounds = nn.ModuleList(_feed_forward(2 * width, width, 0.2) for _ in range(rounds))
+        self.frames = nn.ModuleList(_feed_forward(width, width, dropout) for _ in range(layers))
+        self.mixes = nn.ModuleList(_feed_forward(2 * hidden, hidden, dropout) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers))
         self.times = nn.ParameterList(nn.Parameter(torch.rand(len(_TIMES))) for _ in range(layers))
 
@@ -75,15 +74,9 @@ class BuNN(nn.Module):
         return out
 
 
-class _FeedForward(nn.Module):
+def _feed_forward(width: int, out: int, dropout: float) -> nn.Sequential:
     """Two linear maps as wide as the result."""
-
-    def __init__(self, width: int, out: int, dropout: float) -> None:
-        super().__init__()
-        self.first, self.second, self.dropout = nn.Linear(width, out), nn.Linear(out, out), Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.second(F.gelu(self.dropout(self.first(x)))))
+    return nn.Sequential(nn.Linear(width, out), Dropout(dropout), nn.GELU(), nn.Linear(out, out), Dropout(dropout))
 
 
 def _turned(turn: Tensor, x: Tensor) -> Tensor:

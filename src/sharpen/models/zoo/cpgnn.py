@@ -24,7 +24,6 @@ class CPGNN(nn.Module):
     Â has no self-loops.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the MLP.
         rounds: K.
         pretrain: For how many epochs the MLP is trained alone.

@@ -27,7 +27,6 @@ class ELUGCN(nn.Module):
     classes and never written out; the authors keep a tenth of its entries, here all count. It belongs to one graph.
 
     Args:
-        num_features, num_classes, num_nodes: Of the graph.
         hidden, dropout: Of the GCN.
         mlp_hidden: Of the MLP.
         pretrain, steps: Epochs of the MLP alone, and of spreading labels.

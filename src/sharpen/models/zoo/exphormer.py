@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from sharpen.kernels.dropout import words
 from sharpen.kernels.edges import edge_products, edge_sum
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.graphgps import GPSLayer
+from sharpen.models.zoo.graphgps import GraphGPS
 from sharpen.models.zoo.heads import split
 
 
-class Exphormer(nn.Module):
+class Exphormer(GraphGPS):
     r"""GraphGPS with sparse attention: node i looks at its neighbours and, for each of d random permutations π, at π(i) and π⁻¹(i).
 
     .. math:: y_i = \frac{\sum_j w_{ij} v_j}{\sum_j w_{ij} + 10^{-6}}, \qquad
@@ -34,17 +34,17 @@ class Exphormer(nn.Module):
         self, num_features: int, num_classes: int, layers: int = 4, hidden: int = 64, dropout: float = 0.4,
         heads: int = 2, local: str = "gcn", permutations: int = 3,
     ) -> None:  # fmt: skip
-        super().__init__()
-        self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
-        self.layers = nn.ModuleList(GPSLayer(hidden, heads, dropout, local, _Attention) for _ in range(layers))
+        super().__init__(num_features, num_classes, layers, hidden, dropout, heads, local)
         self.register_buffer("keys", torch.randint(2**31 - 1, (permutations, 2), dtype=torch.int32))
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
         """Class scores of all nodes."""
-        h, far = self.embed(x), expander(self.keys, graph.num_nodes)
-        for layer in self.layers:
-            h = layer(h, graph, far)
-        return self.head(h)
+        return super().forward(x, graph, expander(self.keys, graph.num_nodes))
+
+    @staticmethod
+    def attention(hidden: int, heads: int) -> nn.Module:
+        """What a layer attends by."""
+        return _Attention(hidden, heads)
 
 
 def expander(keys: Tensor, nodes: int) -> Tensor:

@@ -24,7 +24,6 @@ class FSGNN(nn.Module):
     is mapped, which is the same: there are fewer columns of it than of X.
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden: The width of each hop.
         dropout: Before the last map.
         hops: K.

@@ -19,7 +19,6 @@ class GCNII(nn.Module):
         S_l = (1 - \alpha) \hat{A} H_{l-1} + \alpha H_0, \qquad \beta_l = \log(\lambda / l + 1)
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the convolutions; dropout before every map.
         alpha: How much of the first layer is kept.
         strength: λ, how far from the identity a layer may go.

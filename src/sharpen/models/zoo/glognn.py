@@ -22,7 +22,6 @@ class GloGNN(nn.Module):
     node: the model knows one graph.
 
     Args:
-        num_features, num_classes, num_nodes: Of the graph.
         hidden, dropout: Of the MLP.
         rounds: How often nodes gather.
         orders: The highest power of Ā.

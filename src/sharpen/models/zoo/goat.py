@@ -24,7 +24,6 @@ class GOAT(nn.Module):
     whole graph is used and there are no positions. Before the first step all centroids count the same.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere; a head is ``hidden`` wide.
         heads: Of both attentions.
         centroids: How many.

@@ -26,7 +26,6 @@ class GraphGPS(nn.Module):
     number of layers that its model does not read; here it is read.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere.
         heads: Of attention.
         local: What passes messages: ``gcn``, ``sage`` or ``gat``.
@@ -38,14 +37,19 @@ class GraphGPS(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
-        self.layers = nn.ModuleList(GPSLayer(hidden, heads, dropout, local, _Attention) for _ in range(layers))
+        self.layers = nn.ModuleList(GPSLayer(hidden, heads, dropout, local, self.attention) for _ in range(layers))
 
-    def forward(self, x: Tensor, graph: Inputs) -> Tensor:
+    def forward(self, x: Tensor, graph: Inputs, *more: Tensor) -> Tensor:
         """Class scores of all nodes."""
         h = self.embed(x)
         for layer in self.layers:
-            h = layer(h, graph)
+            h = layer(h, graph, *more)
         return self.head(h)
+
+    @staticmethod
+    def attention(hidden: int, heads: int) -> nn.Module:
+        """What a layer attends by."""
+        return _Attention(hidden, heads)
 
 
 class GPSLayer(nn.Module):

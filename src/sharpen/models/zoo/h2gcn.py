@@ -19,7 +19,6 @@ class H2GCN(nn.Module):
     with A₁ and A₂ the neighbours exactly one and exactly two steps away, a node itself not among them, normalised symmetrically.
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden: The width of r₀.
         dropout: Before the last map.
         rounds: K.

@@ -33,7 +33,6 @@ class M3Dphormer(nn.Module):
     added.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere.
         heads: Of all attentions.
         clusters: How many; METIS makes them.

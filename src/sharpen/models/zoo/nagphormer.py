@@ -26,7 +26,6 @@ class NAGphormer(nn.Module):
     are one batch. Tokens are mapped before they are propagated, which is the same and takes less memory.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the transformer.
         hops: K.
         heads: Of its attention.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 from sharpen.graph import Graph
 from sharpen.graph.matrices import propagation_matrix
 from sharpen.kernels.edges import edge_products
-from sharpen.kernels.sparse import Csr
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import split
@@ -32,7 +30,6 @@ class NodeFormer(nn.Module):
     keyed by the run's seed and the epoch, where the repository seeds them from the sum of all queries.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere; a head is ``hidden`` wide.
         heads: Of attention.
         random_features: The width of φ.
@@ -82,10 +79,12 @@ class NodeFormer(nn.Module):
         gathered = torch.einsum("nhm,nhs,nhd->hsmd", k, weight, v)
         mass = torch.einsum("nhm,hsm->nhs", q, torch.einsum("nhm,nhs->hsm", k, weight))
         seen = (torch.einsum("nhm,hsmd->nhsd", q, gathered) / mass.unsqueeze(-1)).mean(2)
-        for name, bias in zip((graph.matrix("symmetric"), _second(graph)), self.bias[layer], strict=False):
-            seen = seen + bias.sigmoid() * graph.propagate(v, name)
-        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, graph.matrix("pattern"))
-        return seen, -(share.log() * graph.constant("one over degrees of edges", _over_degrees)).mean()
+        orders = graph.matrix("symmetric"), graph.own_matrix("reach of two", _reach, symmetric=True)
+        for matrix, bias in zip(orders, self.bias[layer], strict=False):
+            seen = seen + bias.sigmoid() * graph.propagate(v, matrix)
+        edges = graph.matrix("mean")  # whose values are one over the degree
+        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, edges)
+        return seen, -(share.log() * edges.value.unsqueeze(1)).mean()
 
 
 def random_rows(count: int, width: int, like: Tensor) -> Tensor:
@@ -99,7 +98,7 @@ def random_rows(count: int, width: int, like: Tensor) -> Tensor:
     """
     kind: Any = {"dtype": like.dtype, "device": like.device}
     columns = torch.randn(-(-count // width), width, width, **kind).tril()
-    corner = columns.diagonal(dim1=-2, dim2=-1).sign() * columns.norm(dim=-2)
+    corner = columns.norm(dim=-2).clamp_min(1e-12).copysign(columns.diagonal(dim1=-2, dim2=-1))
     rows = (reflected(columns + corner.diag_embed()) * -corner.sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
     return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
 
@@ -118,19 +117,10 @@ def features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
     return (exponent.exp() + 1e-6) * len(rows) ** -0.5
 
 
-def _second(graph: Inputs) -> Csr:
+def _reach(graph: Graph) -> Any:
     """The pattern of A², self-loops included, normalised symmetrically."""
-
-    def make(graph: Graph) -> Any:
-        near = propagation_matrix(graph, "pattern")
-        reach = sp.csr_array(near @ near)
-        reach.data[:] = 1
-        root = sp.diags_array(reach.sum(1) ** -0.5)
-        return sp.csr_array(root @ reach @ root)
-
-    return graph.own_matrix("reach of two", make, symmetric=True)
-
-
-def _over_degrees(graph: Graph) -> np.ndarray:
-    degree = np.diff(propagation_matrix(graph, "pattern").indptr)
-    return np.repeat(1 / degree, degree)[:, None]
+    near = propagation_matrix(graph, "pattern")
+    reach = sp.csr_array(near @ near)
+    reach.data[:] = 1
+    root = sp.diags_array(reach.sum(1) ** -0.5)
+    return root @ reach @ root

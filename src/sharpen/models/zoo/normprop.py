@@ -26,7 +26,6 @@ class NormProp(nn.Module):
     authors leave validation nodes out of these; here nothing tells a model which they are.)
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden, dropout: Of the MLP.
         width: Of the vectors; at least the number of classes less one.
         hops: K.
@@ -47,10 +46,8 @@ class NormProp(nn.Module):
         width = max(width, num_classes)
         self.first, self.second = nn.Linear(num_features, hidden), nn.Linear(hidden, width)
         self.norm, self.dropout = nn.LayerNorm(hidden, eps=1e-6), Dropout(dropout)
-        corners = math.sqrt(num_classes / (num_classes - 1)) * (
-            torch.eye(num_classes, width) - _mean(num_classes, width)
-        )
-        self.register_buffer("prototypes", corners, persistent=False)
+        corners = math.sqrt(num_classes / (num_classes - 1)) * (torch.eye(num_classes) - 1 / num_classes)
+        self.register_buffer("prototypes", F.pad(corners, (0, width - num_classes)), persistent=False)
         self.hops, self.mu, self.threshold, self.warm_up = hops, mu, threshold, warm_up
         self.cosine_loss, self.scale, self.row_normalize = cosine_loss, scale, row_normalize
 
@@ -75,10 +72,3 @@ class NormProp(nn.Module):
             lost = 1 - h.norm(dim=1) / longest[:, 0]
             more = more + self.mu * (confident * lost).sum() / confident.sum().clamp(min=1)
         return scores, more
-
-
-def _mean(num_classes: int, width: int) -> Tensor:
-    """The middle of the corners, in the directions that there are corners in."""
-    mean = torch.zeros(num_classes, width)
-    mean[:, :num_classes] = 1 / num_classes
-    return mean

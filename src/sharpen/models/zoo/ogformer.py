@@ -32,7 +32,6 @@ class OGFormer(nn.Module):
     of which most are of no class; here the scores are the first numbers, one for each class.
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden: The width.
         alphas: How much of the graph, and then of the first R, is added.
         normalisation: Of R: ``row`` or ``symmetric``.

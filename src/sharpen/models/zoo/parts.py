@@ -61,15 +61,16 @@ def reflected(columns: Tensor) -> Tensor:
 
 def adjacency(graph: Inputs) -> Csr:
     """Who is whose neighbour: ones, without self-loops."""
-    return graph.own_matrix("adjacency", _adjacency, symmetric=True)
+    return graph.own_matrix("adjacency", without_loops, symmetric=True)
 
 
 def random_walk(graph: Inputs) -> Csr:
     """The same with every row divided by its sum."""
-    return graph.own_matrix("random walk", lambda one: _by_row(_adjacency(one)))
+    return graph.own_matrix("random walk", lambda one: _by_row(without_loops(one)))
 
 
-def _adjacency(graph: Graph) -> Any:
+def without_loops(graph: Graph) -> Any:
+    """The matrix of :func:`adjacency`, as SciPy has it."""
     matrix = graph.adjacency.to_scipy().astype(np.float64)
     matrix.data[:] = 1
     matrix = sp.csr_array(matrix - sp.diags_array(matrix.diagonal()))

@@ -25,7 +25,6 @@ class Polynormer(nn.Module):
     seen the global weights; here training goes on from where it is, and the global weights have no weight decay.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the local part; a head is ``hidden`` wide.
         heads: Of both attentions.
         global_layers: Of the second part.

@@ -22,7 +22,6 @@ class SGFormer(nn.Module):
     with Q and K divided by their Frobenius norms.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the GCN.
         graph_weight: w.
         attention_layers, attention_dropout, attention_decay: Of the attention; None: as those of the GCN.
