@@ -19,10 +19,8 @@ class BuNN(nn.Module):
     .. math:: \mathcal{B}(x) = O^\top\, \mathrm{FFN}\Big[x \,\Big\|\, \sum_t a_t \hat{A}^t (O x)\Big], \qquad t = 1, 2, 5, 20,
 
     :math:`\hat{A}` without self-loops, a learned weights that sum to 1, and O an orthogonal matrix of each node, block by block: a
-    product of reflections whose vectors come from the features, by message passing that all layers share and a layer's own maps.
-
-    After the authors' older code (jacobbamberger/heterophilous-graphs), whose fifth time of diffusion is never computed: here there
-    are four.
+    product of reflections whose vectors come from the features, by message passing that all layers share and a layer's own maps
+    (after the authors' older code, jacobbamberger/heterophilous-graphs).
 
     Args:
         layers, hidden, dropout: As everywhere; ``hidden`` is to be a multiple of bundles × dimension.
@@ -47,7 +45,6 @@ class BuNN(nn.Module):
         self.times = nn.ParameterList(nn.Parameter(torch.rand(len(_TIMES))) for _ in range(layers))
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         x = F.gelu(self.dropout(self.embed(x)))
         for frame, mix, norm, times in zip(self.frames, self.mixes, self.norms, self.times, strict=True):
             vectors = frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1))

@@ -27,7 +27,6 @@ class CoED(nn.Module):
     An edge that is given in one direction starts with θ = 0, in both with π/4. Every edge has an angle: the model knows one graph.
 
     Args:
-        layers, hidden, dropout: Of the network.
         alpha: The weight of messages along the edges.
         angle_lr: The learning rate of the angles; 0 keeps them as they start, as the authors do in classification.
         self_loops, own, normalize: Loops in P; the term H W; whether rows are divided by their norms.
@@ -40,8 +39,7 @@ class CoED(nn.Module):
         jump: str = "none",
     ) -> None:  # fmt: skip
         super().__init__()
-        widths = [num_features, *[hidden] * layers]
-        pairs = list(pairwise(widths))
+        pairs = list(pairwise([num_features, *[hidden] * layers]))
         self.edges = nn.Parameter(torch.zeros(num_edges))  # what is learned of each angle beyond its start
         self.along, self.against = (nn.ModuleList(nn.Linear(a, b) for a, b in pairs) for _ in range(2))
         self.own = nn.ModuleList(nn.Linear(a, b) for a, b in pairs) if own else None
@@ -50,7 +48,6 @@ class CoED(nn.Module):
         self.normalize, self.jump, self.rates = normalize, jump, {"edges": (angle_lr, 0.0)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         forth, back, pattern = *self._weights(graph), adjacency(graph)
         into, out_of = (w.new_zeros(len(x)) + edge_sum(w.new_ones(len(x), 1), w, pattern)[:, 0] for w in (forth, back))
         loop = 1.0 if self.self_loops else 0.0

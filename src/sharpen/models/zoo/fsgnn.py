@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,38 +26,31 @@ class FSGNN(nn.Module):
         hidden: The width of each hop.
         dropout: Before the last map.
         hops: K.
-        normalize: Whether rows of a hop are divided by their norm.
-        row_normalize: Whether features are divided by their row's sum.
-        attention_lr, attention_decay, head_decay: Learning rate and weight decay of a, and the weight decay of W; None: those of
-            all weights.
+        attention_lr, attention_decay, head_decay: The learning rate of a, and weight decays of a and W; None: those of all weights.
     """
 
     def __init__(
-        self, num_features: int, num_classes: int, hidden: int = 64, dropout: float = 0.5, hops: int = 3, normalize: bool = True,
-        row_normalize: bool = True, attention_lr: float | None = None, attention_decay: float | None = None,
-        head_decay: float | None = None,
+        self, num_features: int, num_classes: int, hidden: int = 64, dropout: float = 0.5, hops: int = 3,
+        attention_lr: float | None = None, attention_decay: float | None = None, head_decay: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         parts = 2 * hops + 1
         self.maps = nn.ModuleList(nn.Linear(num_features, hidden) for _ in range(parts))
         self.attention = nn.Parameter(torch.ones(parts))
         self.head, self.dropout = nn.Linear(parts * hidden, num_classes), Dropout(dropout)
-        self.hops, self.normalize, self.row_normalize = hops, normalize, row_normalize
+        self.hops = hops
         self.rates = {"attention": (attention_lr, attention_decay), "head": (None, head_decay)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
-        x = features(x, graph, self.row_normalize)
+        x = features(graph)
         own, *maps = self.maps
         hops = [own(x), *_propagated(x, graph, maps[: self.hops], "one-hop")]
         hops += _propagated(x, graph, maps[self.hops :], "symmetric")
-        if self.normalize:
-            hops = [F.normalize(h, dim=1) for h in hops]
-        weighed = [a * h for a, h in zip(self.attention.softmax(0), hops, strict=True)]
+        weighed = [a * F.normalize(h, dim=1) for a, h in zip(self.attention.softmax(0), hops, strict=True)]
         return self.head(self.dropout(torch.cat(weighed, dim=1).relu()))
 
 
-def _propagated(x: Tensor, graph: Inputs, maps: Sequence[Any], by: str) -> list[Tensor]:
+def _propagated(x: Tensor, graph: Inputs, maps: Any, by: str) -> list[Tensor]:
     """P^k X W_k + b_k for k = 1, 2, …: in every round all that is to go further."""
     left, hops = torch.cat([F.linear(x, each.weight) for each in maps], 1), []
     for each in maps:

@@ -22,7 +22,6 @@ class LINKX(nn.Module):
 
     Args:
         layers: Of the MLP.
-        hidden, dropout: Of all.
     """
 
     def __init__(
@@ -38,7 +37,6 @@ class LINKX(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         links, own = graph.propagate(self.nodes, adjacency(graph)) + self.nodes_bias, self.own(x)
         h = (self.both(torch.cat([links, own], dim=1)) + links + own).relu()
         for linear, norm in zip(self.maps, self.norms, strict=False):

@@ -25,9 +25,8 @@ class NodeFormer(nn.Module):
         {\sum_j \langle \phi(q_i), \phi(k_j) \rangle e^{g_{js} / \tau}} + \sum_{o=1}^{2} \sigma(b_o) \hat{A}_o v_i
 
     :math:`\hat{A}_2` being that of the pattern of A². The loss has, times ``edge_loss``, the negative mean over the edges of
-    the logarithm of attention, divided by the degree (tunedGNN's port adds the positive one). Random features are orthogonal
-    rows of normal numbers, in all directions alike (the repository leaves out the signs that this takes); they and the noise are
-    keyed by the run's seed and the epoch, where the repository seeds them from the sum of all queries.
+    the logarithm of attention, divided by the degree. Random features are orthogonal rows of normal numbers; they and the noise
+    are keyed by the run's seed and the epoch, where the repository seeds them from the sum of all queries.
 
     Args:
         layers, hidden, dropout: As everywhere; a head is ``hidden`` wide.
@@ -35,14 +34,12 @@ class NodeFormer(nn.Module):
         random_features: The width of φ.
         draws: K.
         tau: The temperature τ.
-        order: How many powers of the graph have a weight b of their own, 0 to 2.
         edge_loss: The weight of the loss of edges; 0 for none.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 2, hidden: int = 32, dropout: float = 0.0,
-        heads: int = 4, random_features: int = 30, draws: int = 10, tau: float = 0.25, order: int = 2,
-        edge_loss: float = 1.0,
+        heads: int = 4, random_features: int = 30, draws: int = 10, tau: float = 0.25, edge_loss: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.heads, self.random_features, self.draws = heads, random_features, draws
@@ -53,10 +50,9 @@ class NodeFormer(nn.Module):
         )
         self.out = nn.ModuleList(nn.Linear(heads * hidden, hidden) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers + 1))
-        self.bias = nn.Parameter(torch.full((layers, order, heads, 1), 0.1))
+        self.bias = nn.Parameter(torch.full((layers, 2, heads, 1), 0.1))
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the loss of edges."""
         z = self.dropout(F.elu(self.norms[0](self.embed(x))))
         losses = []
         for layer, norm in enumerate(self.norms[1:]):
@@ -70,7 +66,7 @@ class NodeFormer(nn.Module):
     def _layer(self, z: Tensor, graph: Inputs, layer: int) -> tuple[Tensor, Tensor]:
         q, k, v = (split(each[layer](z), self.heads) for each in (self.query, self.key, self.value))
         rows = random_rows(self.random_features, q.shape[-1], q)
-        q, k = (features(each * self.tau**-0.5, rows, peak) for each, peak in ((q, (2,)), (k, (0, 2))))
+        q, k = (_features(each * self.tau**-0.5, rows, peak) for each, peak in ((q, (2,)), (k, (0, 2))))
         if self.training:
             noise = torch.rand(len(k), self.heads, self.draws, dtype=k.dtype, device=k.device)
             weight = (-torch.log(-torch.log(noise)) / self.tau).exp()
@@ -80,7 +76,7 @@ class NodeFormer(nn.Module):
         mass = torch.einsum("nhm,hsm->nhs", q, torch.einsum("nhm,nhs->hsm", k, weight))
         seen = (torch.einsum("nhm,hsmd->nhsd", q, gathered) / mass.unsqueeze(-1)).mean(2)
         orders = graph.matrix("symmetric"), graph.own_matrix("reach of two", _reach, symmetric=True)
-        for matrix, bias in zip(orders, self.bias[layer], strict=False):
+        for matrix, bias in zip(orders, self.bias[layer], strict=True):
             seen = seen + bias.sigmoid() * graph.propagate(v, matrix)
         edges = graph.matrix("mean")  # whose values are one over the degree
         share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, edges)
@@ -103,13 +99,10 @@ def random_rows(count: int, width: int, like: Tensor) -> Tensor:
     return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
 
 
-def features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
+def _features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
     """Positive features whose products estimate exp(<x, y> / √d), up to a scale of each row or of all.
 
     Of vectors of nodes, [N, heads, d], and random rows, [M, d]; the largest exponent over the dimensions ``peak`` is taken off.
-
-    >>> features(torch.zeros(1, 1, 2), torch.zeros(4, 2), (2,)).flatten().round(decimals=3).tolist()
-    [0.5, 0.5, 0.5, 0.5]
     """
     x = x * x.shape[-1] ** -0.25
     score = x @ rows.t()

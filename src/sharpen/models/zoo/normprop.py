@@ -22,8 +22,7 @@ class NormProp(nn.Module):
         + \mu \operatorname*{mean}_\mathrm{confident} \Big( 1 - \frac{\lVert h_i \rVert}{(\hat{A}^K 1)_i} \Big)
 
     Class scores are cosines to fixed prototypes p, the corners of a regular simplex. The cosine loss takes the place of the
-    cross-entropy; confident are nodes outside the training set whose cosine is above a threshold, once a warm-up is over. (The
-    authors leave validation nodes out of these; here nothing tells a model which they are.)
+    cross-entropy; confident are nodes outside the training set whose cosine is above a threshold, once a warm-up is over.
 
     Args:
         hidden, dropout: Of the MLP.
@@ -32,7 +31,6 @@ class NormProp(nn.Module):
         mu, threshold, warm_up: The weight of the term on lengths (0: without it), the least cosine, and the epochs without it.
         cosine_loss: Whether the cosine loss takes the place of the cross-entropy.
         scale: What cosines are multiplied by to be scores; it changes no class, only how sharp probabilities are.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     prototypes: Tensor
@@ -40,7 +38,6 @@ class NormProp(nn.Module):
     def __init__(
         self, num_features: int, num_classes: int, hidden: int = 32, dropout: float = 0.3, width: int = 8, hops: int = 2,
         mu: float = 1.0, threshold: float = 0.8, warm_up: int = 10, cosine_loss: bool = True, scale: float = 10.0,
-        row_normalize: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         width = max(width, num_classes)
@@ -49,11 +46,10 @@ class NormProp(nn.Module):
         corners = math.sqrt(num_classes / (num_classes - 1)) * (torch.eye(num_classes) - 1 / num_classes)
         self.register_buffer("prototypes", F.pad(corners, (0, width - num_classes)), persistent=False)
         self.hops, self.mu, self.threshold, self.warm_up = hops, mu, threshold, warm_up
-        self.cosine_loss, self.scale, self.row_normalize = cosine_loss, scale, row_normalize
+        self.cosine_loss, self.scale = cosine_loss, scale
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also what the loss has beyond their cross-entropy."""
-        h = self.norm(self.first(self.dropout(features(x, graph, self.row_normalize)))).relu()
+        h = self.norm(self.first(self.dropout(features(graph)))).relu()
         h = F.normalize(self.second(self.dropout(h)), dim=1)
         longest = torch.ones_like(h[:, :1])
         for _ in range(self.hops):

@@ -28,8 +28,7 @@ class OGFormer(nn.Module):
     linear time and never made: the repository makes it, [N, N]. Two losses are added: the mean divergence of s between a node and
     those it looks at, and the distance from 1 of the share of R that goes to nodes of the same class, known or predicted.
 
-    The repository lowers the learning rate on a plateau of the validation loss, and takes its 64 hidden numbers for class scores,
-    of which most are of no class; here the scores are the first numbers, one for each class.
+    Class scores are the first of the last layer's numbers.
 
     Args:
         hidden: The width.
@@ -51,7 +50,6 @@ class OGFormer(nn.Module):
         self.query, self.map = (nn.ModuleList(_map(*width, noise=noise) for width in widths) for noise in (0.01, 0.0))
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the two losses."""
         near = adjacency(graph)
         relation = _Relation(lambda v: graph.propagate(v, near), graph.propagate(torch.ones_like(x[:, :1]), near))
         layers: Any = zip(self.query, self.map, self.alphas, strict=True)

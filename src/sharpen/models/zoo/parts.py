@@ -14,15 +14,14 @@ from sharpen.kernels.sparse import Csr
 from sharpen.models.inputs import Inputs
 
 
-def features(x: Tensor, graph: Inputs, row_normalize: bool) -> Tensor:
-    """X as it is, or with every row divided by its sum, as many implementations prepare bags of words.
+def features(graph: Inputs) -> Tensor:
+    """X with every row divided by its sum, as many implementations prepare bags of words.
 
-    >>> import torch
     >>> inputs = Inputs(Graph(x=[[1.0, 3.0], [0.0, 0.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
-    >>> features(inputs.x, inputs, row_normalize=True).tolist()
+    >>> features(inputs).tolist()
     [[0.25, 0.75], [0.0, 0.0]]
     """
-    return graph.once("rows of one", lambda x, matrix: _by_row(x)) if row_normalize else x
+    return graph.once("rows of one", lambda x, matrix: _by_row(x))
 
 
 def _by_row(x: Any) -> Any:
