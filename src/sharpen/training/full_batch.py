@@ -25,6 +25,8 @@ from sharpen.trial import Record, Trial
 _GPU_SHARE = 0.8
 # Members in a loop share the objective and the optimiser, which a GPU feels; beyond so many there is nothing to gain.
 _LOOP_MEMBERS = {"cpu": 1, "cuda": 8}
+# So few members are tried at once: to measure what one takes would be three epochs of as many.
+_FEW_MEMBERS = 3
 
 
 def train_full(
@@ -98,6 +100,8 @@ def population_size(way: Way, dataset: Dataset, trials: list[Trial]) -> int:
         wanted = min(wanted, _LOOP_MEMBERS[device.type])
     if device.type == "cpu":
         return max(1, min(wanted, way.cpu_members))
+    if len(trials) <= _FEW_MEMBERS:
+        return max(1, wanted)
     try:
         each = _member_bytes(way, dataset, trials[0])
     except torch.OutOfMemoryError:
