@@ -101,8 +101,11 @@ def test_short_memory_is_told_from_other_failures(calls: list[str], monkeypatch:
     assert members.way.captures  # half as many may fit
 
 
+TRIAL = Trial(model="appnp", split="halves", epochs=2)
+
+
 def trained() -> None:
-    train(GRAPH, [Trial(model="appnp", split="halves", epochs=2)], splits=[SPLIT], device="cpu", progress=False)
+    train(GRAPH, [TRIAL], splits=[SPLIT], device="cpu", progress=False)
 
 
 def test_a_model_that_a_device_cannot_run_is_left_out_of_a_study(monkeypatch: pytest.MonkeyPatch) -> None:
