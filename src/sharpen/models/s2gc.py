@@ -6,12 +6,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sharpen.models.inputs import Inputs
+from sharpen.models.zoo.parts import features
 
 
 class S2GC(nn.Module):
     r"""Logistic regression on propagated features.
 
     .. math:: Z = \Big( \alpha X + \frac{1 - \alpha}{K} \sum_{k=1}^{K} \hat{A}^k X \Big) W + b
+
+    with every row of X divided by its sum.
 
     Args:
         num_features, num_classes: Of the graph.
@@ -26,7 +29,7 @@ class S2GC(nn.Module):
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
         """Class scores of all nodes."""
-        h = F.linear(x, self.head.weight)  # of which there are fewer columns to propagate than of X
+        h = F.linear(features(graph), self.head.weight)  # of which there are fewer columns to propagate than of X
         average = self.alpha * h
         for _ in range(self.hops):
             h = graph.propagate(h)

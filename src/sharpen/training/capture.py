@@ -80,7 +80,7 @@ def _abandon(graph: torch.cuda.CUDAGraph, pool: tuple[int, int], stream: torch.c
         lambda: torch._C._cuda_releasePool(index, pool),
         torch.cuda.synchronize,
     ):
-        with suppress(RuntimeError):  # done already
+        with suppress(RuntimeError, AttributeError):  # done already, or a torch without
             undo()
 
 

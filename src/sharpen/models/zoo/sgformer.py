@@ -25,8 +25,7 @@ class SGFormer(nn.Module):
         layers, hidden, dropout: Of the GCN.
         graph_weight: w.
         attention_layers, attention_dropout, attention_decay: Of the attention; None: as those of the GCN.
-        keep: Whether an attention layer is averaged with what it was given, with weight ``alpha``.
-        alpha: Of the attention, in that average.
+        keep, alpha: Whether an attention layer is averaged with what it was given, and its weight there.
     """
 
     def __init__(
@@ -40,14 +39,16 @@ class SGFormer(nn.Module):
         first = nn.Linear(num_features, hidden)
         self.attention = nn.ModuleDict({"first": first, **{role: nn.ModuleList(each) for role, each in maps.items()}})
         self.convs = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        for conv in self.convs:  # smaller weights, as maps begin with, fade away over four layers
+            nn.init.xavier_uniform_(conv.weight)
+            nn.init.zeros_(conv.bias)
         self.head, self.dropout = nn.Linear(hidden, num_classes), Dropout(dropout)
         self.attention_dropout = self.dropout if attention_dropout is None else Dropout(attention_dropout)
         self.graph_weight, self.alpha = graph_weight, alpha if keep else 1.0
         self.rates = {"attention": (None, attention_decay)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        w = self.graph_weight
-        return self.head(w * self._convolved(x, graph) + (1 - w) * self._attended(x))
+        return self.head(self.graph_weight * self._convolved(x, graph) + (1 - self.graph_weight) * self._attended(x))
 
     def _attended(self, x: Tensor) -> Tensor:
         parts: Any = self.attention
