@@ -34,14 +34,14 @@ class SGFormer(nn.Module):
         attention_decay: float | None = None, keep: bool = False, alpha: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
-        widths = [num_features, *[hidden] * layers]
         maps = {role: [nn.Linear(hidden, hidden) for _ in range(attention_layers)] for role in ("query", "key")}
         first = nn.Linear(num_features, hidden)
         self.attention = nn.ModuleDict({"first": first, **{role: nn.ModuleList(each) for role, each in maps.items()}})
-        self.convs = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        for conv in self.convs:  # smaller weights, as maps begin with, fade away over four layers
+        convs = [nn.Linear(a, b) for a, b in pairwise([num_features, *[hidden] * layers])]
+        for conv in convs:  # smaller weights, as maps begin with, fade away over four layers
             nn.init.xavier_uniform_(conv.weight)
             nn.init.zeros_(conv.bias)
+        self.convs = nn.ModuleList(convs)
         self.head, self.dropout = nn.Linear(hidden, num_classes), Dropout(dropout)
         self.attention_dropout = self.dropout if attention_dropout is None else Dropout(attention_dropout)
         self.graph_weight, self.alpha = graph_weight, alpha if keep else 1.0
