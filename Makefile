@@ -46,10 +46,11 @@ results: $(READY)
 	$(BIN)/python results/label_rates.py docs/guide/few-labels.md --figure docs/images/label-rates-small.png
 
 # Every method of the field on one set of splits: tune all alike, choose, train, report. It resumes; on a GPU it takes hours.
+# OPTIONS go to both runs: make field OPTIONS="--precision tf32 --datasets cora,citeseer"; docs/studies.md says how to do it in slices.
 field: $(READY)
-	$(BIN)/sharpen study run field-tuning --protocol tuning --store results/store
+	$(BIN)/sharpen study run field-tuning --protocol tuning --store results/store $(OPTIONS)
 	$(BIN)/python results/field.py choose src/sharpen/studies/own/field-chosen.csv
-	$(BIN)/sharpen study run field --protocol paired --store results/store
+	$(BIN)/sharpen study run field --protocol paired --store results/store $(OPTIONS)
 	$(BIN)/python results/field.py report docs/field.md
 
 setup: $(READY)

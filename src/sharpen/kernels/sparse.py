@@ -86,7 +86,8 @@ class Csr:
     def row(self) -> Tensor:
         """The row of each entry, int64."""
         counts = self.rowptr.diff().long()
-        return torch.repeat_interleave(torch.arange(self.num_rows, device=self.col.device), counts)
+        rows = torch.arange(self.num_rows, device=self.col.device)
+        return torch.repeat_interleave(rows, counts, output_size=self.nnz)  # a GPU need not be asked how many
 
     @cached_property
     def order(self) -> Tensor:
@@ -107,8 +108,8 @@ class Csr:
             return self
         if self._parent is not None:
             return self._parent
-        rowptr = torch.zeros(self.num_cols + 1, dtype=torch.int32, device=self.col.device)
-        rowptr[1:] = torch.bincount(self.col, minlength=self.num_cols).cumsum(0)
+        ends = torch.arange(self.num_cols + 1, dtype=self.col.dtype, device=self.col.device)
+        rowptr = torch.searchsorted(self.col[self.order], ends, out_int32=True)
         return Csr(rowptr, self.row[self.order].int(), self.value[self.order], self.num_rows, _parent=self)
 
     @cached_property

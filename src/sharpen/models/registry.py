@@ -32,6 +32,9 @@ class Model:
         cost: The time of a run, a GCN's of the same size being 1.
         maps: How many linear maps a layer has, a residual connection aside.
         gathers: What gathering from neighbours costs beside a plain sum of them; 0 where it does not happen.
+        effort: How many times longer an epoch takes than layers, width, maps and gathers tell: from counted operations and bytes
+            of the published settings on Cora and PubMed.
+        all_pairs: Whether every node attends to every other by itself, which takes time that grows with the square of the nodes.
         color: A name of :mod:`sharpen.report.palette`.
         marker, dash: As matplotlib has them.
         phrase: In a sentence; empty: its title.
@@ -52,6 +55,8 @@ class Model:
     paper: bool = False
     maps: int = 1
     gathers: float = 1.0
+    effort: float = 1.0
+    all_pairs: bool = False
 
     @property
     def sentence(self) -> str:
@@ -92,46 +97,50 @@ REGISTRY: dict[str, Model] = {model.name: model for model in (
     Model("s2gc", "S²GC", "s2gc:S2GC", "a linear map of features averaged over hops", "Zhu and Koniusz, ICLR 2021", (),
           cost=0.4, color="amber", marker="D", dash="dashed"),
     Model("appnp", "APPNP", "appnp:APPNP", "an MLP, then personalised PageRank", "Gasteiger et al., ICLR 2019",
-          color="pink", marker="P", dash="dotted"),
+          color="pink", marker="P", dash="dotted", effort=3.0),
     Model("gprgnn", "GPRGNN", "gprgnn:GPRGNN", "an MLP, then a learned weight for each hop", "Chien et al., ICLR 2021",
-          cost=1.2, color="sky", marker="X", dash="dashdot"),
+          cost=1.2, color="sky", marker="X", dash="dashdot", effort=3.0),
     Model("grand", "GRAND", "grand:GRAND", "whole nodes dropped at random, and predictions that agree", "Feng et al., NeurIPS 2020",
-          ("hidden", "dropout"), cost=3.0, color="wine", marker="*", dash="solid"),
+          ("hidden", "dropout"), cost=3.0, color="wine", marker="*", dash="solid", effort=6.0),
     # The methods of the field: their published settings are data, in zoo/settings.
     Model("fsgnn", "FSGNN", "zoo.fsgnn:FSGNN", "features of every hop, each mapped and weighed", "Maurya et al., JOCS 2022", _WIDE,
-          cost=1.5),
+          cost=1.5, effort=15.0),
     Model("h2gcn", "H2GCN", "zoo.h2gcn:H2GCN", "neighbours one and two steps away, kept apart", "Zhu et al., NeurIPS 2020", _WIDE,
-          cost=2.5),
-    Model("gcnii", "GCNII", "zoo.gcnii:GCNII", "a deep GCN with its first layer in sight", "Chen et al., ICML 2020", cost=5.0),
+          cost=2.5, effort=6.0),
+    Model("gcnii", "GCNII", "zoo.gcnii:GCNII", "a deep GCN with its first layer in sight", "Chen et al., ICML 2020",
+          cost=5.0, effort=2.5),
     Model("linkx", "LINKX", "zoo.linkx:LINKX", "adjacency and features, each embedded by itself", "Lim et al., NeurIPS 2021",
-          cost=1.2),
+          cost=1.2, effort=3.0),
     Model("sgformer", "SGFormer", "zoo.sgformer:SGFormer", "linear attention of all nodes beside a GCN", "Wu et al., NeurIPS 2023",
-          cost=2.5),
+          cost=2.5, effort=3.5),
     Model("normprop", "NormProp", "zoo.normprop:NormProp", "unit vectors propagated, cosines to classes", "Zhang et al., AAAI 2025",
-          _WIDE),
-    Model("cpgnn", "CPGNN", "zoo.cpgnn:CPGNN", "beliefs propagated by a learned compatibility", "Zhu et al., AAAI 2021"),
+          _WIDE, effort=5.0),
+    Model("cpgnn", "CPGNN", "zoo.cpgnn:CPGNN", "beliefs propagated by a learned compatibility", "Zhu et al., AAAI 2021",
+          effort=3.0),
     Model("glognn", "GloGNN", "zoo.glognn:GloGNN", "all nodes gather from all, in closed form", "Li et al., ICML 2022", _WIDE,
-          cost=2.0),
+          cost=2.0, effort=2.0),
     Model("coed", "CoED", "zoo.coed:CoED", "messages both ways, by an angle on every edge", "Pahng and Hormoz, ICLR 2025",
-          cost=3.0),
+          cost=3.0, effort=20.0),
     Model("elugcn", "ELU-GCN", "zoo.elugcn:ELUGCN", "a GCN on the graph and on one made from labels", "Huang et al., ICML 2025",
-          _WIDE, cost=3.0),
+          _WIDE, cost=3.0, effort=90.0),
     Model("polynormer", "Polynormer", "zoo.polynormer:Polynormer", "polynomials of neighbours, then of all nodes, by attention",
-          "Deng et al., ICLR 2024", cost=20.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3),
+          "Deng et al., ICLR 2024", cost=20.0, color="wine", marker="<", dash="dotted", gathers=2.0, maps=3, effort=14.0),
     Model("nagphormer", "NAGphormer", "zoo.nagphormer:NAGphormer", "a transformer over what a node gathers from each distance",
-          "Chen et al., ICLR 2023", cost=30.0, color="olive", marker=">", dash="dashdot", maps=6),
+          "Chen et al., ICLR 2023", cost=30.0, color="olive", marker=">", dash="dashdot", maps=6, effort=60.0),
     Model("graphgps", "GraphGPS", "zoo.graphgps:GraphGPS", "message passing beside attention of all nodes to all",
-          "Rampášek et al., NeurIPS 2022", cost=55.0, color="vermilion", marker="*", dash="solid", maps=9),
+          "Rampášek et al., NeurIPS 2022", cost=55.0, color="vermilion", marker="*", dash="solid", maps=9,
+          effort=12.0, all_pairs=True),
     Model("exphormer", "Exphormer", "zoo.exphormer:Exphormer", "message passing beside attention along a random expander",
-          "Shirzad et al., ICML 2023", cost=15.0, color="pink", marker="*", dash="dotted", gathers=2.0, maps=8),
+          "Shirzad et al., ICML 2023", cost=15.0, color="pink", marker="*", dash="dotted", gathers=2.0, maps=8, effort=7.0),
     Model("ogformer", "OGFormer", "zoo.ogformer:OGFormer", "squared correlations as attention, corrected by the graph",
-          "Zhang et al., Scientific Reports", ("hidden",), cost=100.0, color="amber", marker="<", dash="solid", maps=2),
+          "Zhang et al., Scientific Reports", ("hidden",), cost=100.0, color="amber", marker="<", dash="solid", maps=2,
+          effort=130.0),
     Model("goat", "GOAT", "zoo.goat:GOAT", "attention to neighbours and to a codebook of all nodes",
-          "Kong et al., ICML 2023", cost=25.0, color="sky", marker="v", dash="dashed", gathers=2.0, maps=9),
+          "Kong et al., ICML 2023", cost=25.0, color="sky", marker="v", dash="dashed", gathers=2.0, maps=9, effort=14.0),
     Model("nodeformer", "NodeFormer", "zoo.nodeformer:NodeFormer", "linear attention of all nodes to all, with Gumbel noise",
-          "Wu et al., NeurIPS 2022", cost=40.0, color="blue", marker="D", dash="dashdot", maps=4),
+          "Wu et al., NeurIPS 2022", cost=40.0, color="blue", marker="D", dash="dashdot", maps=4, effort=55.0),
     Model("m3dphormer", "M3Dphormer", "zoo.m3dphormer:M3Dphormer", "attention to neighbours, cluster and classes, mixed by gates",
-          "Xing et al., NeurIPS 2025", cost=15.0, color="green", marker="s", dash="dashdot", gathers=2.0, maps=9),
+          "Xing et al., NeurIPS 2025", cost=15.0, color="green", marker="s", dash="dashdot", gathers=2.0, maps=9, effort=6.5),
     Model("bunn", "BuNN", "zoo.bunn:BuNN", "diffusion between orthogonal frames of the nodes",
           "Bamberger et al., ICLR 2025", cost=30.0, color="ink", marker="P", dash="dashed", gathers=20.0, maps=4),
 )}

@@ -1,18 +1,20 @@
-"""Simple spectral graph convolution: features averaged over hops once and for all, then a linear map."""
+"""Simple spectral graph convolution: a linear map of features averaged over hops."""
 
 from __future__ import annotations
 
-from typing import Any
-
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sharpen.models.inputs import Inputs
+from sharpen.models.zoo.parts import features
 
 
 class S2GC(nn.Module):
     r"""Logistic regression on propagated features.
 
     .. math:: Z = \Big( \alpha X + \frac{1 - \alpha}{K} \sum_{k=1}^{K} \hat{A}^k X \Big) W + b
+
+    with every row of X divided by its sum.
 
     Args:
         num_features, num_classes: Of the graph.
@@ -27,12 +29,9 @@ class S2GC(nn.Module):
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
         """Class scores of all nodes."""
-        return self.head(graph.once(("s2gc", self.hops, self.alpha), self._averaged))
-
-    def _averaged(self, x: Any, matrix: Any) -> Any:
-        """The bracket, which no weight enters."""
-        average, power = self.alpha * x, x
+        h = F.linear(features(graph), self.head.weight)  # of which there are fewer columns to propagate than of X
+        average = self.alpha * h
         for _ in range(self.hops):
-            power = matrix("symmetric") @ power
-            average = average + (1 - self.alpha) / self.hops * power
-        return average
+            h = graph.propagate(h)
+            average = average + (1 - self.alpha) / self.hops * h
+        return average + self.head.bias

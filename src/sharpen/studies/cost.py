@@ -28,6 +28,8 @@ _RATES = {
     ("cuda", "float32"): (153e-6, 17.5e-3, 1.06e-3, 2.8e-6),
     ("cpu", "float32"): (49e-3, 4.55, 1.38, 2.7e-3),
 }
+# And per pair of nodes and column of attention, where all nodes attend to all.
+_PAIRS = {"cuda": 0.6e-3, "cpu": 0.4}
 # A meta-learned λ needs two forward and three backward passes, and its losses have no fused kernel.
 _META = 4.0
 # What a population costs however small it is: compiling, capturing, launching. Seconds once, and per epoch; at most.
@@ -143,7 +145,9 @@ class Costs:
         )
         rates = _RATES.get((self.kind, self.precision), _RATES[self.kind, "float32"])
         dearer = (2 if self.precision == "float64" else 1) * (_META if shape.meta else 1)
-        return 1e-9 * dearer * sum(rate * amount for rate, amount in zip(rates, work, strict=True))
+        pairs = _PAIRS[self.kind] * nodes**2 * shape.layers * shape.hidden * model.all_pairs
+        told = sum(rate * amount for rate, amount in zip(rates, work, strict=True))
+        return 1e-9 * dearer * (model.effort * told + pairs)
 
 
 class _Shape(NamedTuple):

@@ -30,6 +30,7 @@ from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
 from sharpen.training import train
 from sharpen.training.device import arithmetic, describe_device, resolve_device
 from sharpen.training.threads import shared_by
+from sharpen.training.trials import inputs_kept
 from sharpen.trial import Record, Trial
 
 # Of a population that is recorded in parts, there is a line so often, and one at its end.
@@ -114,7 +115,7 @@ def run(
     check_place(on)
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
-    with _workers(store, on, device, precision, progress, say) as workers, ExitStack() as claims:
+    with _workers(store, on, device, precision, progress, say) as workers, ExitStack() as claims, inputs_kept():
         for problem in store.set_aside():
             say(problem.line)
         costs = Costs(workers.kind, workers.device, precision, store.runs())

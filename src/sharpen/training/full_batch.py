@@ -10,7 +10,7 @@ import torch
 
 from sharpen.datasets import Dataset
 from sharpen.errors import InputError, as_given
-from sharpen.models.blueprint import Blueprint
+from sharpen.models.blueprint import Blueprint, named_failures
 from sharpen.training.capture import Runner
 from sharpen.training.device import describe_device, free_memory
 from sharpen.training.members import Terms
@@ -25,6 +25,8 @@ from sharpen.trial import Record, Trial
 _GPU_SHARE = 0.8
 # Members in a loop share the objective and the optimiser, which a GPU feels; beyond so many there is nothing to gain.
 _LOOP_MEMBERS = {"cpu": 1, "cuda": 8}
+# So few members are tried at once: to measure what one takes would be three epochs of as many.
+_FEW_MEMBERS = 3
 
 
 def train_full(
@@ -41,18 +43,18 @@ def train_full(
     def some(batch: list[Trial]) -> list[Record]:
         return finished(_train_population(way, blueprint, dataset, batch, bar, terms))
 
-    def too_large(_: int) -> str:
-        in_pieces = (
-            f"take the graph in pieces with {as_given('batching', 'clusters')}, "
-            if blueprint.network is not None
-            else ""
-        )
-        return (
-            f"one run of {blueprint.title} does not fit in memory on {describe_device(way.inputs.device)}; {in_pieces}"
-            f"use a smaller width, or {as_given('device', 'cpu')}"
-        )
+    with named_failures(blueprint):
+        size = population_size(way, dataset, trials)
+    return halving(trials, size, some, lambda _: too_large(blueprint, way.inputs.device))
 
-    return halving(trials, population_size(way, dataset, trials), some, too_large)
+
+def too_large(blueprint: Blueprint, device: torch.device) -> str:
+    """What to say of a model of which not even one run fits."""
+    in_pieces = f"take the graph in pieces with {as_given('batching', 'clusters')}, " if blueprint.network else ""
+    return (
+        f"one run of {blueprint.title} does not fit in memory on {describe_device(device)}; {in_pieces}"
+        f"use a smaller width, or {as_given('device', 'cpu')}"
+    )
 
 
 def _train_population(
@@ -60,9 +62,10 @@ def _train_population(
 ) -> list[Record]:
     start = time.perf_counter()
     splits = [dataset.splits[str(trial.split)] for trial in trials]
-    population = _population_kind(trials[0])(way, dataset.metric, trials, splits, terms)
     stride = 1 if way.inputs.device.type == "cpu" else 20
-    Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
+    with named_failures(blueprint):
+        population = _population_kind(trials[0])(way, dataset.metric, trials, splits, terms)
+        Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
     results, seconds = population.results(), time.perf_counter() - start
     return make_records(trials, results, True, seconds, way.full_name, blueprint.digest)
 
@@ -97,6 +100,8 @@ def population_size(way: Way, dataset: Dataset, trials: list[Trial]) -> int:
         wanted = min(wanted, _LOOP_MEMBERS[device.type])
     if device.type == "cpu":
         return max(1, min(wanted, way.cpu_members))
+    if len(trials) <= _FEW_MEMBERS:
+        return max(1, wanted)
     try:
         each = _member_bytes(way, dataset, trials[0])
     except torch.OutOfMemoryError:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
+
+import torch
 
 from sharpen.datasets import Dataset, Splits
 from sharpen.errors import InputError
@@ -18,7 +22,7 @@ from sharpen.models.registry import PAPER_MODELS, REGISTRY
 from sharpen.prior import check_prior
 from sharpen.training.decision import decide
 from sharpen.training.device import arithmetic, describe_device, resolve_device
-from sharpen.training.full_batch import train_full
+from sharpen.training.full_batch import too_large, train_full
 from sharpen.training.in_batches import train_in_batches
 from sharpen.training.members import Terms
 from sharpen.training.progress import ProgressBar
@@ -103,7 +107,7 @@ def train(
     width = max((trial.hidden or 0 for trial in resolved), default=0)
     threads = suitable_threads(dataset.graph.num_nodes, width, len(resolved))
     with threads, arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
-        inputs = Inputs(dataset.graph, where, dtype)
+        inputs = _inputs(dataset.graph, where, dtype, precision)
         for indices in members.values():
             group = [resolved[i] for i in indices]
             blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, group[0])
@@ -111,11 +115,37 @@ def train(
                 network = _in_batches(blueprint)
                 done = train_in_batches(network, dataset, group, where, precision, bar, terms, checkpoints, finished)
             else:
-                way = decide(blueprint, inputs)
+                try:
+                    way = decide(blueprint, inputs)
+                except torch.OutOfMemoryError:
+                    raise InputError(too_large(blueprint, where)) from None
                 done = train_full(way, blueprint, dataset, group, bar, terms, finished)
             for index, record in zip(indices, done, strict=True):
                 records[index] = record
     return [record for record in records if record is not None]
+
+
+_KEPT: ContextVar[list[tuple[tuple[object, ...], Inputs]] | None] = ContextVar("kept inputs", default=None)
+
+
+@contextmanager
+def inputs_kept() -> Iterator[None]:
+    """Within the block, what is made of a graph and brought to a device serves the calls of :func:`train` that follow, until one is
+    for another graph: a study trains hundreds of populations of one graph, some of which take milliseconds."""
+    token = _KEPT.set([])
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def _inputs(graph: Graph, device: torch.device, dtype: torch.dtype, precision: str) -> Inputs:
+    kept, key = _KEPT.get(), (graph, device, precision)
+    if kept is None:
+        return Inputs(graph, device, dtype)
+    if not kept or kept[0][0][0] is not graph or kept[0][0][1:] != key[1:]:
+        kept[:] = [(key, Inputs(graph, device, dtype))]
+    return kept[0][1]
 
 
 def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, metric: str | None = None) -> Dataset:

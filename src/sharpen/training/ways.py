@@ -74,6 +74,7 @@ class Way(ABC):
 
     def __init__(self, inputs: Inputs, num_classes: int, name: str, why: str = "") -> None:
         self.inputs, self.num_classes, self.name, self.why = inputs, num_classes, name, why
+        self._capturable = True
 
     @property
     def full_name(self) -> str:
@@ -83,7 +84,12 @@ class Way(ABC):
     @property
     def captures(self) -> bool:
         """Whether an epoch can be captured as a CUDA graph."""
-        return self.name in ("fused", "vmap, captured")
+        return self._capturable and self.name in ("fused", "vmap, captured")
+
+    def cannot_be_captured(self, why: str) -> None:
+        """From now on epochs run as they are: a capture failed."""
+        self._capturable, self.why = False, why
+        self.name = self.name.removesuffix(", captured")
 
     @property
     @abstractmethod

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.parts import random_walk
+from sharpen.models.zoo.parts import random_walk, reflected
 
 _TIMES = (1, 2, 5, 20)
 
@@ -19,13 +19,10 @@ class BuNN(nn.Module):
     .. math:: \mathcal{B}(x) = O^\top\, \mathrm{FFN}\Big[x \,\Big\|\, \sum_t a_t \hat{A}^t (O x)\Big], \qquad t = 1, 2, 5, 20,
 
     :math:`\hat{A}` without self-loops, a learned weights that sum to 1, and O an orthogonal matrix of each node, block by block: a
-    product of reflections whose vectors come from the features, by message passing that all layers share and a layer's own maps.
-
-    After the authors' older code (jacobbamberger/heterophilous-graphs), whose fifth time of diffusion is never computed: here there
-    are four.
+    product of reflections whose vectors come from the features, by message passing that all layers share and a layer's own maps
+    (after the authors' older code, jacobbamberger/heterophilous-graphs).
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere; ``hidden`` is to be a multiple of bundles × dimension.
         bundles: How many blocks O has.
         dimension: Of a block.
@@ -41,17 +38,17 @@ class BuNN(nn.Module):
         self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
         self.dropout, self.norm = Dropout(dropout), nn.LayerNorm(hidden)
         self.enter, self.leave = nn.Linear(hidden, width), nn.Linear(width, width)
-        self.rounds = nn.ModuleList(_FeedForward(2 * width, width, 0.2) for _ in range(rounds))
-        self.frames = nn.ModuleList(_FeedForward(width, width, dropout) for _ in range(layers))
-        self.mixes = nn.ModuleList(_FeedForward(2 * hidden, hidden, dropout) for _ in range(layers))
+        self.rounds = nn.ModuleList(_feed_forward(2 * width, width, 0.2) for _ in range(rounds))
+        self.frames = nn.ModuleList(_feed_forward(width, width, dropout) for _ in range(layers))
+        self.mixes = nn.ModuleList(_feed_forward(2 * hidden, hidden, dropout) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers))
         self.times = nn.ParameterList(nn.Parameter(torch.rand(len(_TIMES))) for _ in range(layers))
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         x = F.gelu(self.dropout(self.embed(x)))
         for frame, mix, norm, times in zip(self.frames, self.mixes, self.norms, self.times, strict=True):
-            turn = _orthogonal(frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1)))
+            vectors = frame(self._structure(x, graph)).unflatten(1, (self.bundles, self.dimension, -1))
+            turn = reflected(vectors.tril(-1) + torch.eye(self.dimension, dtype=x.dtype, device=x.device))
             y = norm(x)
             h = mix(torch.cat([y, self._diffused(_turned(turn, y), graph, times.softmax(0))], 1))
             x = x + _turned(turn.mT, h)
@@ -74,29 +71,12 @@ class BuNN(nn.Module):
         return out
 
 
-class _FeedForward(nn.Module):
+def _feed_forward(width: int, out: int, dropout: float) -> nn.Sequential:
     """Two linear maps as wide as the result."""
-
-    def __init__(self, width: int, out: int, dropout: float) -> None:
-        super().__init__()
-        self.first, self.second, self.dropout = nn.Linear(width, out), nn.Linear(out, out), Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.dropout(self.second(F.gelu(self.dropout(self.first(x)))))
+    return nn.Sequential(nn.Linear(width, out), Dropout(dropout), nn.GELU(), nn.Linear(out, out), Dropout(dropout))
 
 
 def _turned(turn: Tensor, x: Tensor) -> Tensor:
     """Each node's blocks times its vectors: [N, bundles, d, d] and [N, H]."""
     nodes, bundles, size, _ = turn.shape
     return (turn @ x.view(nodes, bundles, size, -1)).flatten(1)
-
-
-def _orthogonal(vectors: Tensor) -> Tensor:
-    """Products of reflections along the columns of matrices [..., d, d], of which only what is below the diagonal counts."""
-    size = vectors.shape[-1]
-    out = torch.eye(size, dtype=vectors.dtype, device=vectors.device)
-    columns = vectors.tril(-1) + out
-    for column in columns.unbind(-1):
-        along = column / column.norm(dim=-1, keepdim=True)
-        out = out - 2 * (out @ along.unsqueeze(-1)) * along.unsqueeze(-2)
-    return out

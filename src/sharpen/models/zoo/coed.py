@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from sharpen.graph import Graph
 from sharpen.kernels.edges import edge_sum
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.parts import adjacency
+from sharpen.models.zoo.parts import adjacency, without_loops
 
 
 class CoED(nn.Module):
@@ -26,8 +27,6 @@ class CoED(nn.Module):
     An edge that is given in one direction starts with θ = 0, in both with π/4. Every edge has an angle: the model knows one graph.
 
     Args:
-        num_features, num_classes, num_edges: Of the graph.
-        layers, hidden, dropout: Of the network.
         alpha: The weight of messages along the edges.
         angle_lr: The learning rate of the angles; 0 keeps them as they start, as the authors do in classification.
         self_loops, own, normalize: Loops in P; the term H W; whether rows are divided by their norms.
@@ -40,8 +39,7 @@ class CoED(nn.Module):
         jump: str = "none",
     ) -> None:  # fmt: skip
         super().__init__()
-        widths = [num_features, *[hidden] * layers]
-        pairs = list(pairwise(widths))
+        pairs = list(pairwise([num_features, *[hidden] * layers]))
         self.edges = nn.Parameter(torch.zeros(num_edges))  # what is learned of each angle beyond its start
         self.along, self.against = (nn.ModuleList(nn.Linear(a, b) for a, b in pairs) for _ in range(2))
         self.own = nn.ModuleList(nn.Linear(a, b) for a, b in pairs) if own else None
@@ -50,7 +48,6 @@ class CoED(nn.Module):
         self.normalize, self.jump, self.rates = normalize, jump, {"edges": (angle_lr, 0.0)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         forth, back, pattern = *self._weights(graph), adjacency(graph)
         into, out_of = (w.new_zeros(len(x)) + edge_sum(w.new_ones(len(x), 1), w, pattern)[:, 0] for w in (forth, back))
         loop = 1.0 if self.self_loops else 0.0
@@ -77,40 +74,23 @@ class CoED(nn.Module):
 
     def _weights(self, graph: Inputs) -> tuple[Tensor, Tensor]:
         """What flows over each entry of the adjacency, from its column to its row, along the edge and against it."""
-        edge, turned = graph.constant("coed edges", _edges), graph.constant("coed turned", _turned)
-        angle = (graph.constant("coed angles", _angles) + self.edges).clamp(0, math.pi / 2).index_select(0, edge)
-        angle = torch.where(turned, math.pi / 2 - angle, angle)
+        number = graph.constant("coed edges", _edges)
+        learned = number.sign() * self.edges.index_select(0, number.abs() - 1)
+        angle = (graph.constant("coed angles", _angles) + learned).clamp(0, math.pi / 2)
         return angle.cos().square(), angle.sin().square()
 
 
-def _entries(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """The rows and columns of the adjacency without self-loops, in order."""
-    matrix = graph.adjacency.to_scipy()
-    row, col = np.repeat(np.arange(graph.num_nodes), np.diff(matrix.indptr)), matrix.indices
-    kept = row != col
-    return row[kept], col[kept].astype(np.int64)
-
-
 def _edges(graph: Graph) -> np.ndarray:
-    """The number of each entry's undirected edge."""
-    row, col = _entries(graph)
-    ends = np.minimum(row, col) * graph.num_nodes + np.maximum(row, col)
-    return np.unique(ends, return_inverse=True)[1].astype(np.int64)
-
-
-def _turned(graph: Graph) -> np.ndarray:
-    """Whether an entry goes from the higher to the lower number: an edge is said to point to the higher one."""
-    row, col = _entries(graph)
-    return col > row
+    """The number of each entry's undirected edge, from 1 on; negative where it goes to the lower number, as angles are learned of
+    edges that go to the higher one."""
+    upper = sp.triu(without_loops(graph), format="csr")
+    upper.data = np.arange(1, upper.nnz + 1)
+    return sp.csr_array(upper.T - upper).data.astype(np.int64)
 
 
 def _angles(graph: Graph) -> np.ndarray:
-    """Where each angle starts: 0 for an edge to the higher number, π/2 to the lower, π/4 for both."""
-    source, target = graph.edge_index.numpy().astype(np.int64)
-    row, col = _entries(graph)
-    ends = np.unique(np.minimum(row, col) * graph.num_nodes + np.maximum(row, col))
-    up, down = (
-        np.isin(ends, low[low < high] * graph.num_nodes + high[low < high])
-        for low, high in ((source, target), (target, source))
-    )
-    return np.where(up & down, math.pi / 4, np.where(up, 0.0, math.pi / 2))
+    """Where each entry's angle starts: 0 along an edge, π/2 against it, π/4 for both."""
+    source, target = graph.edge_index.numpy()
+    given = sp.csr_array((np.ones(len(source)), (target, source)), shape=(graph.num_nodes, graph.num_nodes))
+    given.data[:] = 1
+    return math.pi / 4 * (3 - sp.csr_array(2 * without_loops(graph) + given - given.T).data)

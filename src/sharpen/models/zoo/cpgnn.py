@@ -24,13 +24,11 @@ class CPGNN(nn.Module):
     Â has no self-loops.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the MLP.
         rounds: K.
         pretrain: For how many epochs the MLP is trained alone.
         cotrain: The weight of its own cross-entropy afterwards.
         zero_sum: The weight of the absolute row sums of Ĥ.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     start: Tensor
@@ -38,7 +36,7 @@ class CPGNN(nn.Module):
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 2, hidden: int = 64, dropout: float = 0.5, rounds: int = 2,
-        pretrain: int = 400, cotrain: float = 1.0, zero_sum: float = 1.0, row_normalize: bool = True,
+        pretrain: int = 400, cotrain: float = 1.0, zero_sum: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.mlp = Perceptron([num_features, *[hidden] * (layers - 1), num_classes], dropout)
@@ -46,11 +44,10 @@ class CPGNN(nn.Module):
         self.register_buffer("start", torch.zeros(num_classes, num_classes))
         self.register_buffer("spreads", torch.zeros(()))
         self.rounds, self.pretrain, self.cotrain, self.zero_sum = rounds, pretrain, cotrain, zero_sum
-        self.row_normalize, self.rates = row_normalize, {"learned": (None, 0.0)}
+        self.rates = {"learned": (None, 0.0)}
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the terms of the loss."""
-        prior = self.mlp(features(x, graph, self.row_normalize))
+        prior = self.mlp(features(graph))
         beliefs, even = prior.softmax(1), 1 / prior.shape[1]
         if self.training:
             met = self._met(beliefs.detach(), graph, run)

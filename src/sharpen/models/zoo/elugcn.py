@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from sharpen.models.blocks import Dropout, Perceptron
 from sharpen.models.inputs import Inputs
 from sharpen.models.run import Run
-from sharpen.models.zoo.parts import features
+from sharpen.models.zoo.parts import features, inverse
 
 _RETURN, _LEAST, _KEPT = 0.3, 0.2, 0.9
 
@@ -27,14 +27,11 @@ class ELUGCN(nn.Module):
     classes and never written out; the authors keep a tenth of its entries, here all count. It belongs to one graph.
 
     Args:
-        num_features, num_classes, num_nodes: Of the graph.
-        hidden, dropout: Of the GCN.
-        mlp_hidden: Of the MLP.
+        hidden, mlp_hidden, dropout: Of the GCN and of the MLP.
         pretrain, steps: Epochs of the MLP alone, and of spreading labels.
         spreads: Steps of label propagation that say which nodes agree.
         beta, gamma, tau: As in the formula; the temperature of the contrast.
         contrast, entropy: The weights of the two terms of the loss; 0 is without.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     nodes_beliefs: Tensor
@@ -45,7 +42,7 @@ class ELUGCN(nn.Module):
     def __init__(
         self, num_features: int, num_classes: int, num_nodes: int, hidden: int = 64, dropout: float = 0.6, mlp_hidden: int = 128,
         pretrain: int = 200, steps: int = 200, spreads: int = 3, beta: float = 1000.0, gamma: float = 0.1, tau: float = 0.8,
-        contrast: float = 0.1, entropy: float = 0.1, row_normalize: bool = True,
+        contrast: float = 0.1, entropy: float = 0.1,
     ) -> None:  # fmt: skip
         super().__init__()
         self.mlp = Perceptron([num_features, mlp_hidden, num_classes], dropout)
@@ -57,11 +54,9 @@ class ELUGCN(nn.Module):
         self.register_buffer("trains", torch.zeros(()))
         self.pretrain, self.steps, self.spreads = pretrain, steps, spreads
         self.beta, self.gamma, self.tau, self.contrast, self.entropy = beta, gamma, tau, contrast, entropy
-        self.row_normalize = row_normalize
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the terms of the loss."""
-        x = features(x, graph, self.row_normalize)
+        x = features(graph)
         if self.training:
             self._learn_graph(x, graph, run)
         h = self.dropout(x)
@@ -87,11 +82,8 @@ class ELUGCN(nn.Module):
     def _spreading(self) -> Tensor:
         """M, [C, N]."""
         x, y = self.nodes_beliefs, self.nodes_labels
-        return (y.t() - (y.t() @ x) @ (self._inverse() @ x.t()) / self.beta) / self.beta
-
-    def _inverse(self) -> Tensor:
-        x = self.nodes_beliefs
-        return torch.linalg.inv_ex(torch.eye(x.shape[1], dtype=x.dtype, device=x.device) + x.t() @ x / self.beta)[0]
+        inner = inverse(torch.eye(x.shape[1], dtype=x.dtype, device=x.device) + x.t() @ x / self.beta)
+        return (y.t() - (y.t() @ x) @ (inner @ x.t()) / self.beta) / self.beta
 
     @torch.no_grad()
     def _learn_graph(self, x: Tensor, graph: Inputs, run: Run) -> None:

@@ -8,54 +8,8 @@ from torch import Tensor, nn
 from sharpen.kernels.dropout import words
 from sharpen.kernels.edges import edge_products, edge_sum
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.graphgps import GPSLayer
+from sharpen.models.zoo.graphgps import GraphGPS
 from sharpen.models.zoo.heads import split
-
-
-class Exphormer(nn.Module):
-    r"""GraphGPS with sparse attention: node i looks at its neighbours and, for each of d random permutations π, at π(i) and π⁻¹(i).
-
-    .. math:: y_i = \frac{\sum_j w_{ij} v_j}{\sum_j w_{ij} + 10^{-6}}, \qquad
-        w_{ij} = \exp\Big(\mathrm{clamp}_{\pm 5} \frac{\langle q_i \odot e_{ij}, k_j \rangle}{\sqrt{d}}\Big)
-
-    with one learned vector e for edges of the graph and one for those of the expander. The permutations belong to the run: its seed
-    draws them. The repository maps an embedding to e, draws again until the spectral gap is near the best there is (random regular
-    graphs nearly always are), and has virtual nodes, which its settings for these graphs leave out. In tunedGNN's port, from which
-    most published numbers are, the expander is made for two nodes (the rows of ``edge_index``): it has none.
-
-    Args:
-        num_features, num_classes, layers, hidden, dropout, heads, local: As for :class:`sharpen.models.zoo.graphgps.GraphGPS`.
-        permutations: d; a node has twice as many edges of the expander.
-    """
-
-    keys: Tensor
-
-    def __init__(
-        self, num_features: int, num_classes: int, layers: int = 4, hidden: int = 64, dropout: float = 0.4,
-        heads: int = 2, local: str = "gcn", permutations: int = 3,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
-        self.layers = nn.ModuleList(GPSLayer(hidden, heads, dropout, local, _Attention) for _ in range(layers))
-        self.register_buffer("keys", torch.randint(2**31 - 1, (permutations, 2), dtype=torch.int32))
-
-    def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
-        h, far = self.embed(x), expander(self.keys, graph.num_nodes)
-        for layer in self.layers:
-            h = layer(h, graph, far)
-        return self.head(h)
-
-
-def expander(keys: Tensor, nodes: int) -> Tensor:
-    """The neighbours of every node in the union of random permutations and their inverses, [N, 2d]; one for each pair of keys.
-
-    >>> far = expander(torch.tensor([[1, 2]], dtype=torch.int32), 5)
-    >>> far[far[:, 0], 1].tolist()
-    [0, 1, 2, 3, 4]
-    """
-    orders = [words(pair, nodes)[:nodes].argsort() for pair in keys]
-    return torch.stack([*orders, *(order.argsort() for order in orders)], 1)
 
 
 class _Attention(nn.Module):
@@ -74,3 +28,40 @@ class _Attention(nn.Module):
         total = edge_sum(v, along, near) + torch.einsum("nmh,nmhd->nhd", across, v[far])
         mass = edge_sum(torch.ones_like(v[..., :1]), along, near) + across.sum(1).unsqueeze(-1)
         return (total / (mass + 1e-6)).flatten(1)
+
+
+class Exphormer(GraphGPS):
+    r"""GraphGPS with sparse attention: node i looks at its neighbours and, for each of d random permutations π, at π(i) and π⁻¹(i).
+
+    .. math:: y_i = \frac{\sum_j w_{ij} v_j}{\sum_j w_{ij} + 10^{-6}}, \qquad
+        w_{ij} = \exp\Big(\mathrm{clamp}_{\pm 5} \frac{\langle q_i \odot e_{ij}, k_j \rangle}{\sqrt{d}}\Big)
+
+    with one learned vector e for edges of the graph and one for those of the expander. The seed of the run draws the permutations.
+
+    Args:
+        permutations: d; a node has twice as many edges of the expander.
+    """
+
+    keys: Tensor
+    attention = _Attention
+
+    def __init__(
+        self, num_features: int, num_classes: int, layers: int = 4, hidden: int = 64, dropout: float = 0.4,
+        heads: int = 2, local: str = "gcn", permutations: int = 3,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, num_classes, layers, hidden, dropout, heads, local)
+        self.register_buffer("keys", torch.randint(2**31 - 1, (permutations, 2), dtype=torch.int32))
+
+    def forward(self, x: Tensor, graph: Inputs, *_: Tensor) -> Tensor:
+        return super().forward(x, graph, expander(self.keys, graph.num_nodes))
+
+
+def expander(keys: Tensor, nodes: int) -> Tensor:
+    """The neighbours of every node in the union of random permutations and their inverses, [N, 2d]; one for each pair of keys.
+
+    >>> far = expander(torch.tensor([[1, 2]], dtype=torch.int32), 5)
+    >>> far[far[:, 0], 1].tolist()
+    [0, 1, 2, 3, 4]
+    """
+    orders = [words(pair, nodes)[:nodes].argsort() for pair in keys]
+    return torch.stack([*orders, *(order.argsort() for order in orders)], 1)

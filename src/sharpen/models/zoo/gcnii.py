@@ -19,28 +19,25 @@ class GCNII(nn.Module):
         S_l = (1 - \alpha) \hat{A} H_{l-1} + \alpha H_0, \qquad \beta_l = \log(\lambda / l + 1)
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the convolutions; dropout before every map.
         alpha: How much of the first layer is kept.
         strength: λ, how far from the identity a layer may go.
         conv_decay: The weight decay of the convolutions; None: that of all weights.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 16, hidden: int = 64, dropout: float = 0.6,
-        alpha: float = 0.1, strength: float = 0.5, conv_decay: float | None = None, row_normalize: bool = True,
+        alpha: float = 0.1, strength: float = 0.5, conv_decay: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         bound = 1 / math.sqrt(hidden)
         self.first, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
         self.convs = nn.Parameter(torch.empty(layers, hidden, hidden).uniform_(-bound, bound))
         self.dropout, self.alpha, self.strength = Dropout(dropout), alpha, strength
-        self.row_normalize, self.rates = row_normalize, {"convs": (None, conv_decay)}
+        self.rates = {"convs": (None, conv_decay)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
-        h = first = self.first(self.dropout(features(x, graph, self.row_normalize))).relu()
+        h = first = self.first(self.dropout(features(graph))).relu()
         for number, weight in enumerate(self.convs, start=1):
             beta = math.log(self.strength / number + 1)
             support = (1 - self.alpha) * graph.propagate(self.dropout(h)) + self.alpha * first

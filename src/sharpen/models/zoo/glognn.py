@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
-from sharpen.models.zoo.parts import features
+from sharpen.models.zoo.parts import features, inverse
 
 
 class GloGNN(nn.Module):
@@ -22,29 +22,25 @@ class GloGNN(nn.Module):
     node: the model knows one graph.
 
     Args:
-        num_features, num_classes, num_nodes: Of the graph.
         hidden, dropout: Of the MLP.
         rounds: How often nodes gather.
         orders: The highest power of Ā.
         alpha, beta, gamma, delta: As in the formula.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, num_nodes: int, hidden: int = 64, dropout: float = 0.5, rounds: int = 2,
         orders: int = 3, alpha: float = 0.0, beta: float = 1.0, gamma: float = 0.2, delta: float = 0.5,
-        row_normalize: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.first, self.second = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
         self.nodes = nn.Parameter(nn.Linear(num_nodes, hidden).weight.detach().t().clone())
         self.powers = nn.Parameter(torch.full((orders,), 1 / orders))
-        self.dropout, self.rounds, self.row_normalize = Dropout(dropout), rounds, row_normalize
+        self.dropout, self.rounds = Dropout(dropout), rounds
         self.alpha, self.beta, self.gamma, self.delta = alpha, beta, gamma, delta
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
-        own, links = self.first(features(x, graph, self.row_normalize)), graph.propagate(self.nodes, "mean")
+        own, links = self.first(features(graph)), graph.propagate(self.nodes, "mean")
         h = first = self.second(self.dropout((self.delta * own + (1 - self.delta) * links).relu()))
         for _ in range(self.rounds):
             h = self._gathered(h, first, graph)
@@ -56,7 +52,7 @@ class GloGNN(nn.Module):
         c, both = 1 - self.gamma, self.alpha + self.beta
         gram = h.t() @ h
         # c (c² H Hᵀ + (α + β) I)⁻¹ H; of the size of the classes alone.
-        inner = torch.linalg.inv_ex(torch.eye(len(gram), dtype=h.dtype, device=h.device) / c**2 + gram / both)[0]
+        inner = inverse(torch.eye(len(gram), dtype=h.dtype, device=h.device) / c**2 + gram / both)
         solved = c / both * (h - h @ (inner @ gram) / both)
         mixing = h.t() @ solved
         power, near = solved, torch.zeros_like(solved)

@@ -20,11 +20,9 @@ class GOAT(nn.Module):
     .. math:: \mathrm{global}(h)_i = \sum_c \mathrm{softmax}_c\Big(\frac{\langle q_i, k_c \rangle}{\sqrt{d}} + \log n_c\Big) v_c
 
     over centroids c, to which n_c nodes are nearest: moving averages of the projected vectors of nodes, no weights. Local is
-    attention over the neighbours. The repository samples neighbours and adds node2vec positions; here, as in tunedGNN's port, the
-    whole graph is used and there are no positions. Before the first step all centroids count the same.
+    attention over the neighbours. Before the first step all centroids count the same.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere; a head is ``hidden`` wide.
         heads: Of both attentions.
         centroids: How many.
@@ -41,7 +39,6 @@ class GOAT(nn.Module):
         self.head = nn.Linear(hidden, num_classes)
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         h = self.embed(x)
         for layer in self.layers:
             h = layer(h, graph)
@@ -95,9 +92,10 @@ class Codebook(nn.Module):
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
         self.norm = nn.BatchNorm1d(width, affine=False)
-        first = {"code": torch.randn(size, width), "total": torch.randn(size, width)}
-        for name, value in {**first, "mass": torch.zeros(size), "count": torch.ones(size)}.items():
-            self.register_buffer(name, value)
+        for name in ("code", "total"):
+            self.register_buffer(name, torch.randn(size, width))
+        self.register_buffer("mass", torch.zeros(size))
+        self.register_buffer("count", torch.ones(size))
 
     @property
     def centroids(self) -> Tensor:

@@ -14,6 +14,19 @@ from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import GraphAttention, split
 
 
+class _Attention(nn.Module):
+    """Of all nodes to all."""
+
+    def __init__(self, hidden: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden) for _ in range(4))
+
+    def forward(self, h: Tensor, graph: Inputs) -> Tensor:
+        q, k, v = (split(each(h), self.heads) for each in (self.query, self.key, self.value))
+        return self.out(full_attention(q, k, v).flatten(1))
+
+
 class GraphGPS(nn.Module):
     r"""The general, powerful, scalable graph transformer, without positional encodings.
 
@@ -22,15 +35,14 @@ class GraphGPS(nn.Module):
         + \mathrm{BN}\Big(h + \mathrm{softmax}\Big(\frac{Q K^\top}{\sqrt{d}}\Big) V\Big), \\
         h \leftarrow \mathrm{BN}(h + W_2\, \mathrm{relu}(W_1 h))
 
-    between two linear maps: the form in which it was tuned for these graphs (tunedGNN, ``GTs_baselines``). That sweep varied a
-    number of layers that its model does not read; here it is read.
+    between two linear maps: the form in which it was tuned for these graphs (tunedGNN, ``GTs_baselines``).
 
     Args:
-        num_features, num_classes: Of the graph.
-        layers, hidden, dropout: As everywhere.
         heads: Of attention.
         local: What passes messages: ``gcn``, ``sage`` or ``gat``.
     """
+
+    attention: Callable[[int, int], nn.Module] = _Attention
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 1, hidden: int = 64, dropout: float = 0.5,
@@ -38,27 +50,17 @@ class GraphGPS(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.embed, self.head = nn.Linear(num_features, hidden), nn.Linear(hidden, num_classes)
-        self.layers = nn.ModuleList(GPSLayer(hidden, heads, dropout, local, _Attention) for _ in range(layers))
+        self.layers = nn.ModuleList(_Layer(hidden, heads, dropout, local, self.attention) for _ in range(layers))
 
-    def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
+    def forward(self, x: Tensor, graph: Inputs, *more: Tensor) -> Tensor:
         h = self.embed(x)
         for layer in self.layers:
-            h = layer(h, graph)
+            h = layer(h, graph, *more)
         return self.head(h)
 
 
-class GPSLayer(nn.Module):
-    """Message passing and attention, each with its own residual connection and norm, added; then a feed-forward block.
-
-    Args:
-        hidden, heads, dropout, local: As for :class:`GraphGPS`.
-        attention: Makes, from ``hidden`` and ``heads``, what is called with vectors of nodes and whatever the layer is given.
-
-    >>> layer = GPSLayer(4, 2, 0.5, "gcn", lambda hidden, heads: nn.Identity())
-    >>> sum(p.numel() for p in layer.parameters())
-    120
-    """
+class _Layer(nn.Module):
+    """Message passing and attention, each with its own residual connection and norm, added; then a feed-forward block."""
 
     def __init__(
         self, hidden: int, heads: int, dropout: float, local: str, attention: Callable[[int, int], nn.Module]
@@ -96,16 +98,3 @@ class _Local(nn.Module):
             return self.map(h, graph.matrix("pattern")) + self.bias
         out = graph.propagate(self.map(h), "mean" if self.own is not None else "symmetric") + self.bias
         return out if self.own is None else out + self.own(h)
-
-
-class _Attention(nn.Module):
-    """Of all nodes to all."""
-
-    def __init__(self, hidden: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.query, self.key, self.value, self.out = (nn.Linear(hidden, hidden) for _ in range(4))
-
-    def forward(self, h: Tensor, graph: Inputs) -> Tensor:
-        q, k, v = (split(each(h), self.heads) for each in (self.query, self.key, self.value))
-        return self.out(full_attention(q, k, v).flatten(1))

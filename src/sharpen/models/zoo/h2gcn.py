@@ -19,27 +19,23 @@ class H2GCN(nn.Module):
     with A₁ and A₂ the neighbours exactly one and exactly two steps away, a node itself not among them, normalised symmetrically.
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden: The width of r₀.
         dropout: Before the last map.
         rounds: K.
         activate: Whether there is a ReLU.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, hidden: int = 64, dropout: float = 0.5, rounds: int = 2,
-        activate: bool = True, row_normalize: bool = True,
+        activate: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.first = nn.Linear(num_features, hidden)
         self.head = nn.Linear(hidden * (2 ** (rounds + 1) - 1), num_classes)
-        self.dropout, self.rounds = Dropout(dropout), rounds
-        self.activate, self.row_normalize = activate, row_normalize
+        self.dropout, self.rounds, self.activate = Dropout(dropout), rounds, activate
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
-        r = self.first(features(x, graph, self.row_normalize))
+        r = self.first(features(graph))
         rounds = [r.relu() if self.activate else r]
         for _ in range(self.rounds):
             rounds.append(torch.cat([graph.propagate(rounds[-1], by) for by in ("one-hop", "two-hop")], dim=1))

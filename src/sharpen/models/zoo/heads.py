@@ -32,12 +32,8 @@ def edge_attention(query: Tensor, key: Tensor, value: Tensor, pattern: Csr, drop
 
 
 class GraphAttention(nn.Module):
-    r"""The attention of a GAT, its heads side by side: :math:`\mathrm{softmax}_j(\mathrm{LeakyReLU}(s_j + t_i))\, W h_j`.
-
-    Args:
-        width: Of the input.
-        hidden: Of one head.
-        heads: How many.
+    r"""The attention of a GAT, its heads side by side: :math:`\mathrm{softmax}_j(\mathrm{LeakyReLU}(s_j + t_i))\, W h_j`, each
+    ``hidden`` wide.
 
     >>> import scipy.sparse as sp
     >>> GraphAttention(3, 4, 2)(torch.ones(2, 3), Csr.from_scipy(sp.csr_array([[1.0, 1.0], [1.0, 0.0]]))).shape
@@ -53,7 +49,6 @@ class GraphAttention(nn.Module):
             nn.init.xavier_uniform_(weight)
 
     def forward(self, x: Tensor, pattern: Csr) -> Tensor:
-        """[N, heads · hidden]."""
         h = split(self.map(x), self.heads)
         score = edge_scores((h * self.source).sum(-1), (h * self.target).sum(-1), pattern)
         return edge_sum(h, edge_softmax(F.leaky_relu(score, 0.2), pattern), pattern).flatten(1)

@@ -21,20 +21,12 @@ class LINKX(nn.Module):
     The MLP has ReLU, batch norm and dropout between its maps. W_A has a row for each node: the model knows one graph.
 
     Args:
-        num_features, num_classes, num_nodes: Of the graph.
         layers: Of the MLP.
-        hidden, dropout: Of all.
     """
 
     def __init__(
-        self,
-        num_features: int,
-        num_classes: int,
-        num_nodes: int,
-        layers: int = 2,
-        hidden: int = 64,
-        dropout: float = 0.5,
-    ) -> None:
+        self, num_features: int, num_classes: int, num_nodes: int, layers: int = 2, hidden: int = 64, dropout: float = 0.5,
+    ) -> None:  # fmt: skip
         super().__init__()
         widths = [hidden] * layers + [num_classes]
         self.nodes = nn.Parameter(nn.Linear(num_nodes, hidden).weight.detach().t().clone())
@@ -45,7 +37,6 @@ class LINKX(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         links, own = graph.propagate(self.nodes, adjacency(graph)) + self.nodes_bias, self.own(x)
         h = (self.both(torch.cat([links, own], dim=1)) + links + own).relu()
         for linear, norm in zip(self.maps, self.norms, strict=False):

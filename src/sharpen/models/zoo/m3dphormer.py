@@ -29,15 +29,11 @@ class M3Dphormer(nn.Module):
 
     with gates :math:`\beta = \sigma(\langle \bar h_i, g \rangle)` of every node, and class scores from the sum over layers. A node
     looks at itself and its cluster, a cluster at itself and its nodes; a node at all classes, a class at its own training nodes.
-    A cluster begins as the mean of its nodes, a class as that of its training nodes, and classes are classified too: a loss that is
-    added.
+    A cluster begins as the mean of its nodes, a class as that of its training nodes; the loss has that of classes, too.
 
     Args:
-        num_features, num_classes: Of the graph.
-        layers, hidden, dropout: As everywhere.
-        heads: Of all attentions.
+        heads, attention_dropout: Of all attentions.
         clusters: How many; METIS makes them.
-        attention_dropout: Of the weights of attention.
         class_loss: The weight of the loss of classes, each counting as one training node; 0 for none.
     """
 
@@ -51,7 +47,6 @@ class M3Dphormer(nn.Module):
         self.layers = nn.ModuleList(_Layer(hidden, heads, attention_dropout) for _ in range(layers))
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the loss of classes."""
         nodes, clusters = graph.num_nodes, min(self.clusters, graph.num_nodes)
         means = graph.own_matrix(("cluster means", clusters), lambda graph: _means(graph, clusters))
         masks = graph.own_matrix(("cluster mask", clusters), lambda graph: _mask(graph, clusters), symmetric=True)
@@ -75,7 +70,7 @@ class _Layer(nn.Module):
     def __init__(self, hidden: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.norm, self.shift = nn.RMSNorm(hidden, eps=1e-6), nn.Parameter(torch.zeros(hidden))
+        self.scale, self.shift = nn.Parameter(torch.ones(hidden)), nn.Parameter(torch.zeros(hidden))
         self.gates = nn.Parameter(torch.zeros(2, hidden))
         self.score, self.near, self.residual = (nn.Linear(hidden, hidden) for _ in range(3))
         self.ends = nn.Parameter(torch.empty(2, heads, hidden // heads))
@@ -83,7 +78,8 @@ class _Layer(nn.Module):
         self.to_cluster, self.to_class = (nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(3)) for _ in range(2))
 
     def forward(self, h: Tensor, graph: Inputs, masks: Csr, labels: Tensor) -> Tensor:
-        h, nodes, groups = self.norm(h) + self.shift, graph.num_nodes, masks.num_rows
+        h = h * (h.square().mean(1, keepdim=True) + 1e-6).rsqrt() * self.scale + self.shift
+        nodes, groups = graph.num_nodes, masks.num_rows
         q, k, v = (split(each(h[:groups]), self.heads) for each in self.to_cluster)
         cluster = edge_attention(q, k, v, masks, self.dropout, self.training).flatten(1)
         of_nodes, of_classes = self._classes(h[:nodes], h[groups:], labels)
@@ -121,6 +117,4 @@ def _mask(graph: Graph, clusters: int) -> Any:
     """Who looks at whom among nodes and clusters, [N + clusters, N + clusters]."""
     means = _means(graph, clusters)
     parts: Any = [[None, means.T], [means, None]]
-    mask = sp.csr_array(sp.block_array(parts) + sp.eye_array(sum(means.shape)))
-    mask.data[:] = 1
-    return mask
+    return sp.block_array(parts) + sp.eye_array(sum(means.shape))

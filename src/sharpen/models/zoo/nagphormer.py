@@ -15,6 +15,7 @@ from sharpen.graph import Graph
 from sharpen.graph.matrices import propagation_matrix
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
+from sharpen.models.zoo.heads import split
 
 
 class NAGphormer(nn.Module):
@@ -22,16 +23,13 @@ class NAGphormer(nn.Module):
 
     .. math:: z = t_0 + \sum_{k \ge 1} \mathrm{softmax}_k\big(w^\top [t_0 \| t_k]\big)\, t_k
 
-    and two linear maps. The repository trains by mini-batches of nodes, with AdamW, a warm-up and early stopping; here all nodes
-    are one batch. Tokens are mapped before they are propagated, which is the same and takes less memory.
+    and two linear maps. Tokens are mapped before they are propagated, which is the same and takes less memory.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the transformer.
         hops: K.
-        heads: Of its attention.
+        heads, attention_dropout: Of its attention.
         positions: How many eigenvectors of the normalised Laplacian, from the second smallest eigenvalue on.
-        attention_dropout: Of the weights of attention.
     """
 
     def __init__(
@@ -51,7 +49,6 @@ class NAGphormer(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         where = graph.constant(("eigenvectors", self.positions), lambda graph: eigenvectors(graph, self.positions))
         token = F.linear(x, self.embed.weight) + self.place(where)
         tokens = [token]
@@ -78,9 +75,7 @@ class _Layer(nn.Module):
 
     def forward(self, t: Tensor) -> Tensor:
         y = self.first(t)
-        q, k, v = (
-            each(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (self.query, self.key, self.value)
-        )
+        q, k, v = (split(each(y), self.heads).transpose(1, 2) for each in (self.query, self.key, self.value))
         weight = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
         seen = F.dropout(weight, self.attention_dropout, self.training) @ v
         t = t + self.dropout(self.out(seen.transpose(1, 2).flatten(2)))

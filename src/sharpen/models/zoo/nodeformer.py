@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 import torch.nn.functional as F
@@ -13,10 +12,10 @@ from torch import Tensor, nn
 from sharpen.graph import Graph
 from sharpen.graph.matrices import propagation_matrix
 from sharpen.kernels.edges import edge_products
-from sharpen.kernels.sparse import Csr
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import split
+from sharpen.models.zoo.parts import reflected
 
 
 class NodeFormer(nn.Module):
@@ -26,25 +25,21 @@ class NodeFormer(nn.Module):
         {\sum_j \langle \phi(q_i), \phi(k_j) \rangle e^{g_{js} / \tau}} + \sum_{o=1}^{2} \sigma(b_o) \hat{A}_o v_i
 
     :math:`\hat{A}_2` being that of the pattern of A². The loss has, times ``edge_loss``, the negative mean over the edges of
-    the logarithm of attention, divided by the degree (tunedGNN's port adds the positive one). Random features are orthogonal
-    rows of normal numbers, in all directions alike (the repository leaves out the signs that this takes); they and the noise are
-    keyed by the run's seed and the epoch, where the repository seeds them from the sum of all queries.
+    the logarithm of attention, divided by the degree. Random features are orthogonal rows of normal numbers; they and the noise
+    are keyed by the run's seed and the epoch, where the repository seeds them from the sum of all queries.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: As everywhere; a head is ``hidden`` wide.
         heads: Of attention.
         random_features: The width of φ.
         draws: K.
         tau: The temperature τ.
-        order: How many powers of the graph have a weight b of their own, 0 to 2.
         edge_loss: The weight of the loss of edges; 0 for none.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 2, hidden: int = 32, dropout: float = 0.0,
-        heads: int = 4, random_features: int = 30, draws: int = 10, tau: float = 0.25, order: int = 2,
-        edge_loss: float = 1.0,
+        heads: int = 4, random_features: int = 30, draws: int = 10, tau: float = 0.25, edge_loss: float = 1.0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.heads, self.random_features, self.draws = heads, random_features, draws
@@ -55,10 +50,9 @@ class NodeFormer(nn.Module):
         )
         self.out = nn.ModuleList(nn.Linear(heads * hidden, hidden) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(hidden) for _ in range(layers + 1))
-        self.bias = nn.Parameter(torch.full((layers, order, heads, 1), 0.1))
+        self.bias = nn.Parameter(torch.full((layers, 2, heads, 1), 0.1))
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the loss of edges."""
         z = self.dropout(F.elu(self.norms[0](self.embed(x))))
         losses = []
         for layer, norm in enumerate(self.norms[1:]):
@@ -72,7 +66,7 @@ class NodeFormer(nn.Module):
     def _layer(self, z: Tensor, graph: Inputs, layer: int) -> tuple[Tensor, Tensor]:
         q, k, v = (split(each[layer](z), self.heads) for each in (self.query, self.key, self.value))
         rows = random_rows(self.random_features, q.shape[-1], q)
-        q, k = (features(each * self.tau**-0.5, rows, peak) for each, peak in ((q, (2,)), (k, (0, 2))))
+        q, k = (_features(each * self.tau**-0.5, rows, peak) for each, peak in ((q, (2,)), (k, (0, 2))))
         if self.training:
             noise = torch.rand(len(k), self.heads, self.draws, dtype=k.dtype, device=k.device)
             weight = (-torch.log(-torch.log(noise)) / self.tau).exp()
@@ -81,32 +75,34 @@ class NodeFormer(nn.Module):
         gathered = torch.einsum("nhm,nhs,nhd->hsmd", k, weight, v)
         mass = torch.einsum("nhm,hsm->nhs", q, torch.einsum("nhm,nhs->hsm", k, weight))
         seen = (torch.einsum("nhm,hsmd->nhsd", q, gathered) / mass.unsqueeze(-1)).mean(2)
-        for name, bias in zip((graph.matrix("symmetric"), _second(graph)), self.bias[layer], strict=False):
-            seen = seen + bias.sigmoid() * graph.propagate(v, name)
-        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, graph.matrix("pattern"))
-        return seen, -(share.log() * graph.constant("one over degrees of edges", _over_degrees)).mean()
+        orders = graph.matrix("symmetric"), graph.own_matrix("reach of two", _reach, symmetric=True)
+        for matrix, bias in zip(orders, self.bias[layer], strict=True):
+            seen = seen + bias.sigmoid() * graph.propagate(v, matrix)
+        edges = graph.matrix("mean")  # whose values are one over the degree
+        share = edge_products(q / (q * k.sum(0)).sum(-1, keepdim=True), k, edges)
+        return seen, -(share.log() * edges.value.unsqueeze(1)).mean()
 
 
 def random_rows(count: int, width: int, like: Tensor) -> Tensor:
-    """Rows of a random orthogonal matrix, as many as needed, at the lengths of normal vectors; [count, width].
+    """Rows of random orthogonal matrices, as many as needed, at the lengths of normal vectors; [count, width].
+
+    In all directions alike: the reflections that a QR decomposition of normal numbers would use, and its signs corrected.
 
     >>> rows = random_rows(3, 4, torch.ones(1))
     >>> (rows @ rows.t()).triu(1).abs().max().item() < 1e-5
     True
     """
     kind: Any = {"dtype": like.dtype, "device": like.device}
-    q, r = torch.linalg.qr(torch.randn(-(-count // width), width, width, **kind))
-    rows = (q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
+    columns = torch.randn(-(-count // width), width, width, **kind).tril()
+    corner = columns.norm(dim=-2).clamp_min(1e-12).copysign(columns.diagonal(dim1=-2, dim2=-1))
+    rows = (reflected(columns + corner.diag_embed()) * -corner.sign().unsqueeze(-2)).mT.flatten(0, 1)[:count]
     return torch.randn(count, width, **kind).norm(dim=1, keepdim=True) * rows
 
 
-def features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
+def _features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
     """Positive features whose products estimate exp(<x, y> / √d), up to a scale of each row or of all.
 
     Of vectors of nodes, [N, heads, d], and random rows, [M, d]; the largest exponent over the dimensions ``peak`` is taken off.
-
-    >>> features(torch.zeros(1, 1, 2), torch.zeros(4, 2), (2,)).flatten().round(decimals=3).tolist()
-    [0.5, 0.5, 0.5, 0.5]
     """
     x = x * x.shape[-1] ** -0.25
     score = x @ rows.t()
@@ -114,19 +110,10 @@ def features(x: Tensor, rows: Tensor, peak: tuple[int, ...]) -> Tensor:
     return (exponent.exp() + 1e-6) * len(rows) ** -0.5
 
 
-def _second(graph: Inputs) -> Csr:
+def _reach(graph: Graph) -> Any:
     """The pattern of A², self-loops included, normalised symmetrically."""
-
-    def make(graph: Graph) -> Any:
-        near = propagation_matrix(graph, "pattern")
-        reach = sp.csr_array(near @ near)
-        reach.data[:] = 1
-        root = sp.diags_array(reach.sum(1) ** -0.5)
-        return sp.csr_array(root @ reach @ root)
-
-    return graph.own_matrix("reach of two", make, symmetric=True)
-
-
-def _over_degrees(graph: Graph) -> np.ndarray:
-    degree = np.diff(propagation_matrix(graph, "pattern").indptr)
-    return np.repeat(1 / degree, degree)[:, None]
+    near = propagation_matrix(graph, "pattern")
+    reach = sp.csr_array(near @ near)
+    reach.data[:] = 1
+    root = sp.diags_array(reach.sum(1) ** -0.5)
+    return root @ reach @ root

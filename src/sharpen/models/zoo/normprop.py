@@ -22,18 +22,15 @@ class NormProp(nn.Module):
         + \mu \operatorname*{mean}_\mathrm{confident} \Big( 1 - \frac{\lVert h_i \rVert}{(\hat{A}^K 1)_i} \Big)
 
     Class scores are cosines to fixed prototypes p, the corners of a regular simplex. The cosine loss takes the place of the
-    cross-entropy; confident are nodes outside the training set whose cosine is above a threshold, once a warm-up is over. (The
-    authors leave validation nodes out of these; here nothing tells a model which they are.)
+    cross-entropy; confident are nodes outside the training set whose cosine is above a threshold, once a warm-up is over.
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden, dropout: Of the MLP.
         width: Of the vectors; at least the number of classes less one.
         hops: K.
         mu, threshold, warm_up: The weight of the term on lengths (0: without it), the least cosine, and the epochs without it.
         cosine_loss: Whether the cosine loss takes the place of the cross-entropy.
         scale: What cosines are multiplied by to be scores; it changes no class, only how sharp probabilities are.
-        row_normalize: Whether features are divided by their row's sum.
     """
 
     prototypes: Tensor
@@ -41,22 +38,18 @@ class NormProp(nn.Module):
     def __init__(
         self, num_features: int, num_classes: int, hidden: int = 32, dropout: float = 0.3, width: int = 8, hops: int = 2,
         mu: float = 1.0, threshold: float = 0.8, warm_up: int = 10, cosine_loss: bool = True, scale: float = 10.0,
-        row_normalize: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         width = max(width, num_classes)
         self.first, self.second = nn.Linear(num_features, hidden), nn.Linear(hidden, width)
         self.norm, self.dropout = nn.LayerNorm(hidden, eps=1e-6), Dropout(dropout)
-        corners = math.sqrt(num_classes / (num_classes - 1)) * (
-            torch.eye(num_classes, width) - _mean(num_classes, width)
-        )
-        self.register_buffer("prototypes", corners, persistent=False)
+        corners = math.sqrt(num_classes / (num_classes - 1)) * (torch.eye(num_classes) - 1 / num_classes)
+        self.register_buffer("prototypes", F.pad(corners, (0, width - num_classes)), persistent=False)
         self.hops, self.mu, self.threshold, self.warm_up = hops, mu, threshold, warm_up
-        self.cosine_loss, self.scale, self.row_normalize = cosine_loss, scale, row_normalize
+        self.cosine_loss, self.scale = cosine_loss, scale
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also what the loss has beyond their cross-entropy."""
-        h = self.norm(self.first(self.dropout(features(x, graph, self.row_normalize)))).relu()
+        h = self.norm(self.first(self.dropout(features(graph)))).relu()
         h = F.normalize(self.second(self.dropout(h)), dim=1)
         longest = torch.ones_like(h[:, :1])
         for _ in range(self.hops):
@@ -75,10 +68,3 @@ class NormProp(nn.Module):
             lost = 1 - h.norm(dim=1) / longest[:, 0]
             more = more + self.mu * (confident * lost).sum() / confident.sum().clamp(min=1)
         return scores, more
-
-
-def _mean(num_classes: int, width: int) -> Tensor:
-    """The middle of the corners, in the directions that there are corners in."""
-    mean = torch.zeros(num_classes, width)
-    mean[:, :num_classes] = 1 / num_classes
-    return mean

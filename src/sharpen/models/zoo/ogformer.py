@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -27,11 +28,9 @@ class OGFormer(nn.Module):
     linear time and never made: the repository makes it, [N, N]. Two losses are added: the mean divergence of s between a node and
     those it looks at, and the distance from 1 of the share of R that goes to nodes of the same class, known or predicted.
 
-    The repository lowers the learning rate on a plateau of the validation loss, and takes its 64 hidden numbers for class scores,
-    of which most are of no class; here the scores are the first numbers, one for each class.
+    Class scores are the first of the last layer's numbers.
 
     Args:
-        num_features, num_classes: Of the graph.
         hidden: The width.
         alphas: How much of the graph, and then of the first R, is added.
         normalisation: Of R: ``row`` or ``symmetric``.
@@ -51,7 +50,6 @@ class OGFormer(nn.Module):
         self.query, self.map = (nn.ModuleList(_map(*width, noise=noise) for width in widths) for noise in (0.01, 0.0))
 
     def forward(self, x: Tensor, graph: Inputs, run: Run) -> Tensor | tuple[Tensor, Tensor]:
-        """Class scores of all nodes; in training also the two losses."""
         near = adjacency(graph)
         relation = _Relation(lambda v: graph.propagate(v, near), graph.propagate(torch.ones_like(x[:, :1]), near))
         layers: Any = zip(self.query, self.map, self.alphas, strict=True)
@@ -87,8 +85,10 @@ class _Relation:
     def corrects(self, s: Tensor, alpha: float) -> _Relation:
         """Attention, plus so much of this."""
         z = (s - s.mean(1, keepdim=True)) / (s.std(1, keepdim=True) + 1e-8)
-        a, b = torch.triu_indices(s.shape[1], s.shape[1], device=s.device)
-        squares = z.index_select(1, a) * z.index_select(1, b) * (1 + (a != b).to(z.dtype)).sqrt()
+        # Each pair of two numbers once, of those half way round twice.
+        width = z.shape[1]
+        roots = [1.0 if 2 * shift in (0, width) else math.sqrt(2) for shift in range(width // 2 + 1)]
+        squares = torch.cat([root * z * z.roll(shift, 1) for shift, root in enumerate(roots)], 1)
         return _Relation(lambda v: kernel_attention(squares, squares, v) + alpha * self.apply(v), 1 + alpha * self.size)
 
     def gathered(self, v: Tensor, symmetric: bool = False) -> Tensor:

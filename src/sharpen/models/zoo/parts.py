@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 from sharpen.graph import Graph
@@ -13,32 +14,14 @@ from sharpen.kernels.sparse import Csr
 from sharpen.models.inputs import Inputs
 
 
-def features(x: Tensor, graph: Inputs, row_normalize: bool) -> Tensor:
-    """X as it is, or with every row divided by its sum, as many implementations prepare bags of words.
+def features(graph: Inputs) -> Tensor:
+    """X with every row divided by its sum, as many implementations prepare bags of words.
 
-    >>> import torch
     >>> inputs = Inputs(Graph(x=[[1.0, 3.0], [0.0, 0.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
-    >>> features(inputs.x, inputs, row_normalize=True).tolist()
+    >>> features(inputs).tolist()
     [[0.25, 0.75], [0.0, 0.0]]
     """
-    return graph.once("rows of one", lambda x, matrix: _by_row(x)) if row_normalize else x
-
-
-def hop_stack(x: Tensor, graph: Inputs, hops: int, by: str, row_normalize: bool) -> list[Tensor]:
-    """[X, P X, …, P^hops X], of features that are prepared likewise; computed once."""
-    if not row_normalize:
-        return graph.stack(hops, by)
-
-    def power(k: int) -> Tensor:
-        def make(raw: Any, matrix: Any) -> Any:
-            out = _by_row(raw)
-            for _ in range(k):
-                out = matrix(by) @ out
-            return out
-
-        return graph.once(("hop of rows of one", by, k), make)
-
-    return [features(x, graph, True), *(power(k) for k in range(1, hops + 1))]
+    return graph.once("rows of one", lambda x, matrix: _by_row(x))
 
 
 def _by_row(x: Any) -> Any:
@@ -49,17 +32,44 @@ def _by_row(x: Any) -> Any:
     return scale @ x if sp.issparse(x) else share[:, None] * x
 
 
+def inverse(matrix: Tensor) -> Tensor:
+    """The inverse of a small matrix, symmetric and positive definite, by elimination: nothing in it waits for a GPU.
+
+    >>> inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    unit = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    both = torch.cat([matrix, unit], 1)
+    for k in range(len(matrix)):
+        both = both + (unit[k] - both[:, k]).unsqueeze(1) * (both[k] / both[k, k])
+    return both[:, len(matrix) :]
+
+
+def reflected(columns: Tensor) -> Tensor:
+    """The product of the reflections along the columns of matrices [..., d, d]: orthogonal matrices.
+
+    >>> turn = reflected(torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
+    >>> (turn @ turn.t()).allclose(torch.eye(2), atol=1e-6), round(turn[1, 0].item(), 3)
+    (True, -1.0)
+    """
+    out = torch.eye(columns.shape[-1], dtype=columns.dtype, device=columns.device)
+    for along in (columns / columns.norm(dim=-2, keepdim=True)).unbind(-1):
+        out = torch.addcmul(out, out @ along.unsqueeze(-1), along.unsqueeze(-2), value=-2)
+    return out
+
+
 def adjacency(graph: Inputs) -> Csr:
     """Who is whose neighbour: ones, without self-loops."""
-    return graph.own_matrix("adjacency", _adjacency, symmetric=True)
+    return graph.own_matrix("adjacency", without_loops, symmetric=True)
 
 
 def random_walk(graph: Inputs) -> Csr:
     """The same with every row divided by its sum."""
-    return graph.own_matrix("random walk", lambda one: _by_row(_adjacency(one)))
+    return graph.own_matrix("random walk", lambda one: _by_row(without_loops(one)))
 
 
-def _adjacency(graph: Graph) -> Any:
+def without_loops(graph: Graph) -> Any:
+    """The matrix of :func:`adjacency`, as SciPy has it."""
     matrix = graph.adjacency.to_scipy().astype(np.float64)
     matrix.data[:] = 1
     matrix = sp.csr_array(matrix - sp.diags_array(matrix.diagonal()))

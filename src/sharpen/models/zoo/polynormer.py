@@ -21,24 +21,21 @@ class Polynormer(nn.Module):
         z \leftarrow \mathrm{relu}\Big(W_o \Big[\mathrm{LN}\Big(\frac{\sigma(K) \sigma(K)^\top V}{\sigma(K) \sigma(K)^\top 1}\Big)
         \odot (W_g z + \beta)\Big]\Big), \quad z_0 = \mathrm{LN}\Big(\sum_l x_l\Big)
 
-    The repository goes on from the best local weights when the second phase begins, and from a state of its optimiser that has not
-    seen the global weights; here training goes on from where it is, and the global weights have no weight decay.
-
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the local part; a head is ``hidden`` wide.
         heads: Of both attentions.
         global_layers: Of the second part.
         local_epochs: How long the local part is trained alone.
         input_dropout, global_dropout: Of the features, and of the second part; None for ``dropout``.
         beta: Where β starts; None for the sigmoid of a weight.
-        pre_norm: Whether a norm comes before every local layer.
     """
+
+    steps: Tensor
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 7, hidden: int = 64, dropout: float = 0.5,
         heads: int = 8, global_layers: int = 2, local_epochs: int = 200, input_dropout: float = 0.15,
-        global_dropout: float | None = None, beta: float | None = None, pre_norm: bool = False,
+        global_dropout: float | None = None, beta: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.heads, self.local_epochs, self.input_dropout, width = heads, local_epochs, input_dropout, heads * hidden
@@ -48,7 +45,6 @@ class Polynormer(nn.Module):
         self.gate, self.own = (nn.ModuleList(nn.Linear(width, width) for _ in range(layers)) for _ in range(2))
         self.attend = nn.ModuleList(GraphAttention(width, hidden, heads) for _ in range(layers))
         self.norm = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
-        self.before = nn.ModuleList(nn.LayerNorm(width) if pre_norm else nn.Identity() for _ in range(layers))
         self.beta = nn.Parameter(torch.full((layers, width), beta or 0.0))
         self.local_head = nn.Linear(width, num_classes)
         self.late_gate, self.late_key, self.late_value = (
@@ -64,16 +60,13 @@ class Polynormer(nn.Module):
         # Nothing reaches them in the first phase: they stay as they are only if nothing pulls them to 0.
         self.rates = {"late": (None, 0.0)}
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-        self.steps: Tensor
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
         if self.training:
             self.steps = self.steps + 1
         x = self.dropout(self.embed(F.dropout(x, self.input_dropout, self.training)))
         total, betas = torch.zeros_like(x), self._betas(self.beta)
         for k, beta in enumerate(betas):
-            x = self.before[k](x)
             gated = self.gate[k](x).relu()
             x = self.dropout((self.attend[k](x, graph.matrix("pattern")) + self.own[k](x)).relu())
             x = (1 - beta) * self.norm[k](gated * x) + beta * x

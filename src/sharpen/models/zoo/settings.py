@@ -30,15 +30,7 @@ _SAID = ("mean", "sd", "split", "table")
 
 @dataclass(frozen=True)
 class Settings:
-    """What is published of a method's settings.
-
-    Args:
-        source: Where they stand.
-        default: For graphs that nothing was published for.
-        published: By graph.
-        grid: By name, the values that its authors searched; a choice by validation draws from these.
-        scores: By graph: the published mean and standard deviation in percent, the split, and the table.
-    """
+    """The parts of a method's file, each as a whole; ``scores`` are the published means, and where they stand."""
 
     source: str
     default: Mapping[str, Any]

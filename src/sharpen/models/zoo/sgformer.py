@@ -22,53 +22,44 @@ class SGFormer(nn.Module):
     with Q and K divided by their Frobenius norms.
 
     Args:
-        num_features, num_classes: Of the graph.
         layers, hidden, dropout: Of the GCN.
         graph_weight: w.
         attention_layers, attention_dropout, attention_decay: Of the attention; None: as those of the GCN.
-        keep: Whether an attention layer is averaged with what it was given, with weight ``alpha``.
-        alpha: Of the attention, in that average.
-        values: Whether values are a linear map; else they are what is attended to.
-        normalize: Layer norms in the attention and batch norms in the GCN.
+        keep, alpha: Whether an attention layer is averaged with what it was given, and its weight there.
     """
 
     def __init__(
         self, num_features: int, num_classes: int, layers: int = 4, hidden: int = 64, dropout: float = 0.5,
         graph_weight: float = 0.8, attention_layers: int = 1, attention_dropout: float | None = None,
-        attention_decay: float | None = None, keep: bool = False, alpha: float = 0.5, values: bool = False,
-        normalize: bool = False,
+        attention_decay: float | None = None, keep: bool = False, alpha: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
-        widths = [num_features, *[hidden] * layers]
-        self.attention = nn.ModuleDict({
-            "first": nn.Linear(num_features, hidden),
-            "norms": nn.ModuleList(nn.LayerNorm(hidden) if normalize else nn.Identity() for _ in range(attention_layers + 1)),
-            **{role: nn.ModuleList(nn.Linear(hidden, hidden) if role != "value" or values else nn.Identity()
-                                   for _ in range(attention_layers)) for role in ("query", "key", "value")},
-        })  # fmt: skip
-        self.convs = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
-        self.norms = nn.ModuleList(nn.BatchNorm1d(hidden) if normalize else nn.Identity() for _ in range(layers - 1))
+        maps = {role: [nn.Linear(hidden, hidden) for _ in range(attention_layers)] for role in ("query", "key")}
+        first = nn.Linear(num_features, hidden)
+        self.attention = nn.ModuleDict({"first": first, **{role: nn.ModuleList(each) for role, each in maps.items()}})
+        convs = [nn.Linear(a, b) for a, b in pairwise([num_features, *[hidden] * layers])]
+        for conv in convs:  # smaller weights, as maps begin with, fade away over four layers
+            nn.init.xavier_uniform_(conv.weight)
+            nn.init.zeros_(conv.bias)
+        self.convs = nn.ModuleList(convs)
         self.head, self.dropout = nn.Linear(hidden, num_classes), Dropout(dropout)
         self.attention_dropout = self.dropout if attention_dropout is None else Dropout(attention_dropout)
         self.graph_weight, self.alpha = graph_weight, alpha if keep else 1.0
         self.rates = {"attention": (None, attention_decay)}
 
     def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes."""
-        w = self.graph_weight
-        return self.head(w * self._convolved(x, graph) + (1 - w) * self._attended(x))
+        return self.head(self.graph_weight * self._convolved(x, graph) + (1 - self.graph_weight) * self._attended(x))
 
     def _attended(self, x: Tensor) -> Tensor:
         parts: Any = self.attention
-        first, *norms = parts["norms"]
-        h = self.attention_dropout(first(parts["first"](x)).relu())
-        for query, key, value, norm in zip(parts["query"], parts["key"], parts["value"], norms, strict=True):
-            mixed = self.alpha * linear_attention(query(h), key(h), value(h)) + (1 - self.alpha) * h
-            h = self.attention_dropout(norm(mixed))
+        h = self.attention_dropout(parts["first"](x).relu())
+        for query, key in zip(parts["query"], parts["key"], strict=True):
+            h = self.alpha * linear_attention(query(h), key(h), h) + (1 - self.alpha) * h
+            h = self.attention_dropout(h)
         return h
 
     def _convolved(self, x: Tensor, graph: Inputs) -> Tensor:
         *before, last = self.convs
-        for conv, norm in zip(before, self.norms, strict=True):
-            x = self.dropout(norm(graph.propagate(conv(x))).relu())
+        for conv in before:
+            x = self.dropout(graph.propagate(conv(x)).relu())
         return graph.propagate(last(x))
