@@ -120,8 +120,7 @@ def search(
         tell: Is given a line now and then.
     """
     check_budget(budget)
-    total = len(candidates)
-    going = _Going(backbone, graph, budget, metric, seed, tell)
+    going = _Going(backbone, graph, budget, metric, seed, tell, total=len(candidates))
     try:
         candidates = _first_answer(going, candidates)
         _first_round(going, candidates)
@@ -136,7 +135,7 @@ def search(
         going.notes[:] = [f"stopped after {minutes}:{seconds:02d} by Ctrl-C; the best so far is used"]
     if going.left_out:
         going.notes.append(
-            f"the budget of {budget:g} min has room for {total - going.left_out} of {total} candidates; "
+            f"the budget of {budget:g} min has room for {going.total - going.left_out} of {going.total} candidates; "
             "a larger budget tries all"
         )
     return Found(going.trained, going.on_all, going.rounds, going.clock.elapsed, going.notes)
@@ -146,16 +145,17 @@ class _Going:
     """A search that is under way: what it has trained, and how it trains more."""
 
     def __init__(
-        self, backbone: Backbone, graph: Graph, budget: float, metric: str, seed: int, tell: Callable[[str], None]
+        self,
+        backbone: Backbone,
+        graph: Graph,
+        budget: float,
+        metric: str,
+        seed: int,
+        tell: Callable[[str], None],
+        total: int,
     ) -> None:
-        self.backbone, self.graph, self.budget, self.metric, self.seed, self.tell = (
-            backbone,
-            graph,
-            budget,
-            metric,
-            seed,
-            tell,
-        )
+        self.backbone, self.graph, self.budget, self.metric = backbone, graph, budget, metric
+        self.seed, self.tell, self.total = seed, tell, total
         self.clock, self.y, self._trust = _Clock(budget, backbone.cost), graph.y.numpy(), trust_in(graph)
         self.trained: list[Run] = []
         self.on_all: dict[Candidate, list[Run]] = {}
@@ -227,7 +227,7 @@ def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
     allowed, essential = _FIRST_SHARE * clock.limit, candidates[:_ESSENTIAL]
     if not going.tried:
         labels = int((going.y >= 0).sum())
-        going.tell(f"{labels} labels, {_count(len(candidates), 'candidate')}; the first run is timed ...")
+        going.tell(f"{labels} labels, {_count(going.total, 'candidate')}; the first run is timed ...")
         for candidate in essential:
             # Twice: a first run may be slow for reasons of its own, such as compiling, which the next does not pay for.
             for fold in range(min(2, len(first))):

@@ -58,3 +58,17 @@ def test_loops_and_double_edges_change_nothing() -> None:
     once = layout(4, source, target)
     again = layout(4, np.concatenate([source, target, [2]]), np.concatenate([target, source, [2]]))
     np.testing.assert_allclose(once, again)
+
+
+@pytest.mark.parametrize("alone", [1, 40])
+def test_isolated_nodes_lie_below_and_move_nobody(alone: int) -> None:
+    club = networkx.karate_club_graph()
+    wanted, more = drawn(club), club.copy()
+    more.add_nodes_from(range(34, 34 + alone))
+    position = drawn(more)
+    held, below = position[:34], position[34:]
+    np.testing.assert_allclose(held - held.mean(0), wanted - wanted.mean(0), atol=1e-9)
+    assert below[:, 1].max() < held[:, 1].min()
+    assert held[:, 0].min() <= below[:, 0].min()
+    assert below[:, 0].max() <= held[:, 0].max()
+    assert np.ptp(below[:, 1]) < np.ptp(held[:, 1])

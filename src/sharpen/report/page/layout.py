@@ -38,6 +38,11 @@ def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray
         return np.array([[0.0, 0.0], [1.0, 0.0]])[:num_nodes]
     adjacency = pattern(np.stack([source, target]), num_nodes)
     degree: np.ndarray = np.diff(adjacency.indptr).astype(np.float64)
+    held = degree > 0
+    if 1 < held.sum() < num_nodes:
+        number = np.cumsum(held) - 1
+        some = source != target  # a loop holds nobody
+        return _below(layout(int(held.sum()), number[source[some]], number[target[some]]), held)
     mass = degree + 1
     position = _first(adjacency, degree)
     cells = 32 if num_nodes < 100 else 64 if num_nodes < 600 else 128
@@ -54,6 +59,21 @@ def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray
         position = position + force * np.minimum(speed[:, None] * 0.5, limit / (size + 1e-12))
         last = force
     return _turned(_apart(position))
+
+
+def _below(position: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """Positions of all nodes: isolated ones, which no spring holds, in rows below the others, no wider than these."""
+    low, high = position.min(0), position.max(0)
+    alone = int((~held).sum())
+    step = max(0.5 * float((high - low).max()) / np.sqrt(len(held)), 1e-9)
+    most = max(1, int((high[0] - low[0]) / step) + 1)
+    row, column = np.divmod(np.arange(alone), most)
+    in_row = np.minimum(most, alone - row * most)
+    middle = (low[0] + high[0]) / 2
+    out = np.empty((len(held), 2))
+    out[held] = position
+    out[~held] = np.stack([middle + step * (column - (in_row - 1) / 2), low[1] - step * (2 + row)], axis=1)
+    return out - out.mean(0)
 
 
 def _first(adjacency: scipy.sparse.csr_array, degree: np.ndarray) -> np.ndarray:
