@@ -79,7 +79,8 @@ def fit_once(graph: Graph, draw: int, share: float, class_weight: str | None) ->
     known[shown] = y[shown]
     hidden, start = known < 0, time.perf_counter()
     part = dataclasses.replace(graph, y=torch.tensor(known))
-    classifier = NodeClassifier(**SMALL, class_weight=class_weight, device="cpu").fit(part)
+    models = [name for name in SMALL["model"] if name != "trees" or graph.num_features <= 512]  # as model="auto" would
+    classifier = NodeClassifier(**SMALL | {"model": models}, class_weight=class_weight, device="cpu").fit(part)
     p, report = classifier.predict_proba(part), classifier.report_
     expected, surest = report["expected"], report["surest"]
     hit, sure = p[hidden].argmax(1) == y[hidden], p[hidden].max(1) >= surest["threshold"]

@@ -167,3 +167,19 @@ def test_an_estimator_at_the_head_gives_a_first_answer(monkeypatch: pytest.Monke
     assert backbone.calls[0] == 5
     assert [run.candidate for run in found.runs[:5]] == [Candidate("logistic")] * 5
     assert not any("candidates" in note for note in found.notes)
+
+
+class Punctual(Slow):
+    """One that does not like to be asked for nothing."""
+
+    def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
+        assert runs, "nothing to train"
+        return super().train(graph, runs)
+
+
+def test_without_time_left_nothing_is_run_on_all_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = search(Punctual(100.0, monkeypatch), two_camps(), NETWORKS, budget=1)
+    assert late.on_all == {}
+    early = search(Punctual(0.01, monkeypatch), two_camps(), NETWORKS, budget=2)
+    assert {len(runs) for runs in early.on_all.values()} == {3}
+    assert len({run.seed for runs in early.on_all.values() for run in runs}) == 3

@@ -285,7 +285,7 @@ def _on_all_labels(going: _Going) -> None:
             left -= going.clock.forecast([candidate])
             if left > 0:
                 runs.append(Run(candidate, split, 1000 * going.seed + 7 + 100 * turn))
-    for run in going.backbone.train(going.graph, runs):
+    for run in going.backbone.train(going.graph, runs) if runs else ():
         if run.ok:
             going.on_all.setdefault(run.candidate, []).append(run)
 
