@@ -144,8 +144,8 @@ def _greedy(right: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _clearly_worse(one: np.ndarray, other: np.ndarray, weight: np.ndarray, errors: float = 1.0) -> bool:
-    """Whether the first has a larger log-loss by more than so many standard errors, paired label by label, and a label's worth more: a
-    dozen labels that all are got right differ in little but how sure a candidate is of them.
+    """Whether the first has a larger log-loss by more than so many standard errors, paired label by label, and a label's worth
+    more: of a dozen labels that all are got right candidates differ in little but how sure they are of them.
 
     >>> _clearly_worse(np.array([0.5, 0.5, 0.6]), np.array([0.9, 0.9, 0.8]), np.ones(3))
     True
