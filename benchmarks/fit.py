@@ -284,6 +284,7 @@ def main(
     graphs: Annotated[str, typer.Option(help="Names, comma-separated.")] = GRAPHS,
     rates: Annotated[str, typer.Option(help="Labels per class, comma-separated.")] = RATES,
     draws: Annotated[int, typer.Option(help="How many draws of each.")] = 20,
+    first: Annotated[int, typer.Option(help="Number of the first draw; those from 100 on were used for nothing else.")] = 0,
     methods: Annotated[str, typer.Option(help="Which, comma-separated.")] = ",".join(METHODS),
     budget: Annotated[float, typer.Option(help="Minutes for each fit.")] = 2.0,
     cpu_clock: Annotated[bool, typer.Option(help="Budget in CPU minutes: for a busy machine.")] = False,
@@ -303,7 +304,7 @@ def main(
         out.write_text(out.read_text() + "\n")  # what was cut off stays a line of its own, which nobody reads
     done = {tuple(row) for row in read(out)[["graph", "method", "rate", "draw"]].itertuples(index=False)}
     fork = multiprocessing.get_context("fork")
-    for draw in range(draws):
+    for draw in range(first, first + draws):
         for name, method in [(name, method) for name in graphs.split(",") for method in methods.split(",")]:
             cells = [(int(rate), draw) for rate in rates.split(",") if (name, method, int(rate), draw) not in done]
             if cells:
