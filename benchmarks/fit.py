@@ -284,7 +284,9 @@ def main(
     graphs: Annotated[str, typer.Option(help="Names, comma-separated.")] = GRAPHS,
     rates: Annotated[str, typer.Option(help="Labels per class, comma-separated.")] = RATES,
     draws: Annotated[int, typer.Option(help="How many draws of each.")] = 20,
-    first: Annotated[int, typer.Option(help="Number of the first draw; those from 100 on were used for nothing else.")] = 0,
+    first: Annotated[
+        int, typer.Option(help="Number of the first draw; those from 100 on were used for nothing else.")
+    ] = 0,
     methods: Annotated[str, typer.Option(help="Which, comma-separated.")] = ",".join(METHODS),
     budget: Annotated[float, typer.Option(help="Minutes for each fit.")] = 2.0,
     cpu_clock: Annotated[bool, typer.Option(help="Budget in CPU minutes: for a busy machine.")] = False,
