@@ -154,7 +154,14 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
             }
             if can_check(data.y.numpy()):
                 found = search(
-                    backbone, data, candidates, budget=self.budget, metric=self.metric, seed=self.seed, tell=tell
+                    backbone,
+                    data,
+                    candidates,
+                    budget=self.budget,
+                    metric=self.metric,
+                    seed=self.seed,
+                    selective=automatic,
+                    tell=tell,
                 )
                 notes += backbone.notes
                 self._fitted = conclude(found, data, backbone, ensemble=self.ensemble, notes=notes, **told)

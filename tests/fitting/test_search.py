@@ -1,6 +1,7 @@
 """The search keeps to its budget, trains every candidate on the same folds, and says what it left out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -181,5 +182,38 @@ def test_without_time_left_nothing_is_run_on_all_labels(monkeypatch: pytest.Monk
     late = search(Punctual(100.0, monkeypatch), two_camps(), NETWORKS, budget=1)
     assert late.on_all == {}
     early = search(Punctual(0.01, monkeypatch), two_camps(), NETWORKS, budget=2)
-    assert {len(runs) for runs in early.on_all.values()} == {3}
-    assert len({run.seed for runs in early.on_all.values() for run in runs}) == 3
+    assert {len(runs) for runs in early.on_all.values()} == {5}
+    assert len({run.seed for runs in early.on_all.values() for run in runs}) == 5
+
+
+def test_a_model_that_is_clearly_behind_is_tried_once_and_the_others_get_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backbone = Slow(0.01, monkeypatch)
+    found = search(backbone, two_camps(), NETWORKS, budget=2, selective=True)
+    tried = [m.candidate for m in found.runs if m.round_number == 0]
+    assert {c.model for c in tried} == {"mlp", "gcn", "sage", "gat"}
+    # Ten and six of forty wrong, where a GCN has two and GraphSAGE four.
+    assert {(c.lam, c.balance) for c in tried if c.model in ("mlp", "gat")} == {(0.0, 0.0)}
+    assert [len({c.rough for c in tried if c.model == model}) for model in ("gcn", "sage")] == [9, 9]
+    said = "16 candidates of models that are clearly behind plain GCN by held-out labels were not tried: MLP, GAT"
+    assert said in found.notes
+
+
+def test_the_cost_of_each_model_is_what_its_runs_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trained together, one model takes fifty times what its place in the registry says: the budget is kept all the same."""
+
+    class Uneven(Slow):
+        def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
+            took = [1.0 if run.candidate.model == "mlp" else 0.02 for run in runs]
+            self.now += sum(took)
+            y = graph.y.numpy()
+            return [
+                replace(trained(run, y, np.arange(0 if run.candidate.model == "mlp" else 9)), seconds=seconds)
+                for run, seconds in zip(runs, took, strict=True)
+            ]
+
+    backbone = Uneven(0.0, monkeypatch)
+    found = search(backbone, two_camps(), NETWORKS, budget=1)
+    assert backbone.now <= 60
+    assert {c.model for c in found.on_all} == {"mlp"}  # there was time kept for it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -196,14 +197,15 @@ class Backbone:
 
     def _train_estimator(self, listener: Listener, run: Run, spread: bool) -> list[Run]:
         graph, model = listener.graph, self._estimators[run.candidate.model]
-        known = run.known(graph.y.numpy())
+        known, start = run.known(graph.y.numpy()), time.perf_counter()
         state = model.fit(graph, known, graph.num_classes, seed=run.seed, balanced=self.balanced)
         scores = model.scores(graph, state, known, graph.num_classes)
         if self.prior is not None:
             shares = np.array(proportions(self.prior, graph.num_classes, known, known))
             state[_PRIOR] = meet_prior(scores, known < 0, shares)
             scores = scores + state[_PRIOR]
-        return listener.judged(run, scores, state, bool(np.isfinite(scores).all()), spread=spread)
+        ok, seconds = bool(np.isfinite(scores).all()), time.perf_counter() - start
+        return listener.judged(run, scores, state, ok, seconds=seconds, spread=spread)
 
     def _train(self, listener: Listener, runs: Sequence[Run], spread: bool) -> list[list[Run]]:
         graph = listener.graph
@@ -239,7 +241,8 @@ class Backbone:
             assert record.logits is not None
             ok = record.status == "ok"
             self._uses.setdefault(run.candidate, []).append(record.metrics.get("class_use", math.nan))
-            trained.append(listener.judged(run, record.logits, record.weights, ok, record.traces, spread=spread))
+            said = (record.logits, record.weights, ok, record.traces)
+            trained.append(listener.judged(run, *said, seconds=record.seconds, spread=spread))
         return trained
 
     def collapses(self, chosen: Iterable[Candidate]) -> list[str]:

@@ -31,6 +31,7 @@ class Run:
         weights: What it has learnt: arrays by name.
         ok: Whether it stayed finite.
         traces: Per epoch, as :class:`sharpen.Record` holds them, where what trained it keeps them.
+        seconds: What it took to train, as far as what trained it knows; 0 where it does not.
     """
 
     candidate: Candidate
@@ -41,6 +42,7 @@ class Run:
     weights: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     ok: bool = True
     traces: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    seconds: float = 0.0
 
     @property
     def test(self) -> np.ndarray:
@@ -104,6 +106,7 @@ class Listener:
         ok: bool = True,
         traces: Mapping[str, np.ndarray] | None = None,
         *,
+        seconds: float = 0.0,
         spread: bool = True,
     ) -> list[Run]:
         """A run once it is trained, alone and with spread labels beside it.
@@ -111,7 +114,7 @@ class Listener:
         Args:
             run: What was trained; the labels of its training nodes are spread, no other is read.
             logits: Class scores of all nodes, [N, C]; only those of held-out labels are kept.
-            weights, ok, traces: As for :class:`Run`.
+            weights, ok, traces, seconds: As for :class:`Run`.
             spread: Whether labels are spread; otherwise, and where there is no edge to spread along, it is judged alone, and no
                 work is done on the whole graph.
         """
@@ -124,6 +127,7 @@ class Listener:
                 weights=weights,
                 ok=ok,
                 traces=traces or {},
+                seconds=seconds,
             )
             for asked in ((False, True) if spread and self.graph.num_edges else (False,))
         ]

@@ -19,6 +19,7 @@ from sharpen.fitting.runs import Run
 from sharpen.fitting.selection import choose, shortlist
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
+from sharpen.models.registry import model_info
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
@@ -27,7 +28,7 @@ _MOST_ROUNDS = 20
 # Without these the search could not say whether sharpening or the graph helps.
 _ESSENTIAL = 3
 # So many runs on all labels of each network that is chosen, from seeds of their own; one needs no seed, and is run once.
-_ON_ALL = 3
+_ON_ALL = 5
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,20 @@ class _Clock:
     def elapsed(self) -> float:
         return time.perf_counter() - self._start
 
-    def measure(self, candidates: Sequence[Candidate], seconds: float) -> None:
-        """Takes note of what these took; the latest says most about what comes next."""
-        models = [candidate.model for candidate in candidates]
-        if len(set(models)) == 1:
-            self._of_models[models[0]] = seconds / len(models)
-        if not self._unit or any(candidate.is_network for candidate in candidates):
+    def measure(self, runs: Sequence[Run], seconds: float) -> None:
+        """Takes note of what these took together; the latest says most about what comes next."""
+        models = [run.candidate.model for run in runs]
+        took = [run.seconds for run in runs]
+        took = took if min(took) > 0 else [self._cost(model) for model in models]
+        known = all(model in self._of_models for model in models)
+        slower = seconds / self.forecast([run.candidate for run in runs]) if known else 1.0
+        for model in self._of_models:  # a machine that has become slow or fast is so for those that were not timed now
+            self._of_models[model] *= slower
+        for model in set(models):
+            own = [part for part, name in zip(took, models, strict=True) if name == model]
+            self._of_models[model] = seconds * sum(own) / sum(took) / len(own)
+        if not self._unit or any(run.candidate.is_network for run in runs):
             self._unit = seconds / sum(map(self._cost, models))
-            for model in set(
-                models
-            ):  # a machine that has become slow or fast is so for those that were not timed alone
-                if len(set(models)) > 1:
-                    self._of_models.pop(model, None)
 
     def forecast(self, candidates: Sequence[Candidate], folds: int = 1) -> float:
         """Seconds for one run of each on each fold."""
@@ -100,6 +103,7 @@ def search(
     budget: float = DEFAULT_BUDGET,
     metric: str = "accuracy",
     seed: int = 0,
+    selective: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Found:
     """Trains candidates on folds of the labeled nodes.
@@ -117,15 +121,22 @@ def search(
             rounds.
         metric: What the best are chosen by.
         seed: Of folds, first weights and dropout.
+        selective: Whether a model that is clearly behind, once all models have been tried, is tried with nothing more.
         tell: Is given a line now and then.
     """
     check_budget(budget)
     going = _Going(backbone, graph, budget, metric, seed, tell, total=len(candidates))
     try:
         candidates = _first_answer(going, candidates)
-        _first_round(going, candidates)
+        _time_the_first(going, candidates)
+        allowed, every_model = _FIRST_SHARE * going.clock.limit, _until_every_model(candidates)
+        _try(going, candidates[:every_model], allowed)
+        if selective and going.tried == every_model:
+            candidates = _without_those_behind(going, candidates)
+        _try(going, candidates, allowed)
         _more_rounds(going)
-        _first_round(going, candidates)  # what there was no room for, if the forecast was too dark
+        # What there was no room for, if the forecast was too dark.
+        _try(going, candidates, going.clock.limit - going.kept_for_all_labels)
         _on_all_labels(going)
     except KeyboardInterrupt:
         if not any(run.ok for run in going.trained):
@@ -178,8 +189,10 @@ class _Going:
             seconds = self.clock.forecast([run.candidate for run in runs])
             self.tell(f"{what}, {_count(len(runs), 'run')}, about {seconds:.0f} s{self._so_far()} ...")
         start = time.perf_counter()
-        self.trained.extend(self.backbone.train(self.graph, runs))
-        self.clock.measure([run.candidate for run in runs], time.perf_counter() - start)
+        trained = self.backbone.train(self.graph, runs)
+        self.trained.extend(trained)
+        alone = [run for run in trained if not run.candidate.spread]
+        self.clock.measure(alone, time.perf_counter() - start)
 
     @property
     def evidence(self) -> Evidence:
@@ -221,37 +234,73 @@ def _first_answer(going: _Going, candidates: Sequence[Candidate]) -> Sequence[Ca
     return candidates[1:]
 
 
-def _first_round(going: _Going, candidates: Sequence[Candidate]) -> None:
-    """As many candidates, in their order, as there is time for, each on the same folds."""
-    clock, first = going.clock, going.first
-    allowed, essential = _FIRST_SHARE * clock.limit, candidates[:_ESSENTIAL]
-    if not going.tried:
-        labels = int((going.y >= 0).sum())
-        going.tell(f"{labels} labels, {_count(going.total, 'candidate')}; the first run is timed ...")
-        for candidate in essential:
-            # Twice: a first run may be slow for reasons of its own, such as compiling, which the next does not pay for.
-            for fold in range(min(2, len(first))):
-                going.run([candidate], first[fold : fold + 1])
-                if clock.forecast(essential, len(first)) <= allowed or clock.elapsed > allowed / 2:
-                    break
-            if clock.forecast(essential, len(first)) <= allowed:
+def _time_the_first(going: _Going, candidates: Sequence[Candidate]) -> None:
+    """A run or two, to know how long the others take, and on how many folds there is time for them."""
+    clock, first, essential = going.clock, going.first, candidates[:_ESSENTIAL]
+    allowed, labels = _FIRST_SHARE * clock.limit, int((going.y >= 0).sum())
+    going.tell(f"{labels} labels, {_count(going.total, 'candidate')}; the first run is timed ...")
+    for candidate in essential:
+        # Twice: a first run may be slow for reasons of its own, such as compiling, which the next does not pay for.
+        for fold in range(min(2, len(first))):
+            going.run([candidate], first[fold : fold + 1])
+            if clock.forecast(essential, len(first)) <= allowed or clock.elapsed > allowed / 2:
                 break
-        going.folds = min(len(first), max(1, int(allowed / clock.forecast(essential))))
-        if going.folds < len(first):
-            going.notes.append(
-                f"the budget of {going.budget:g} min has room for {going.folds} of {len(first)} folds; a larger budget uses all"
-            )
-    else:
-        allowed = clock.limit - going.kept_for_all_labels
+        if clock.forecast(essential, len(first)) <= allowed:
+            break
+    going.folds = min(len(first), max(1, int(allowed / clock.forecast(essential))))
+    if going.folds < len(first):
+        going.notes.append(
+            f"the budget of {going.budget:g} min has room for {going.folds} of {len(first)} folds; a larger budget uses all"
+        )
+
+
+def _try(going: _Going, candidates: Sequence[Candidate], allowed: float) -> None:
+    """As many candidates, in their order, as there is time for until so many seconds have passed, each on the same folds."""
     while going.tried < len(candidates):
-        at_least = max(0, len(essential) - going.tried)
-        batch = _next_batch(candidates[going.tried :], clock, going.folds, allowed - clock.elapsed, at_least)
+        at_least = max(0, min(_ESSENTIAL, len(candidates)) - going.tried)
+        left = allowed - going.clock.elapsed
+        batch = _next_batch(candidates[going.tried :], going.clock, going.folds, left, at_least)
         going.left_out = len(candidates) - going.tried
         if not batch:
             return
-        going.run(batch, first[: going.folds], what=f"round 1: {_count(len(batch), 'candidate')}")
+        going.run(batch, going.first[: going.folds], what=f"round 1: {_count(len(batch), 'candidate')}")
         going.tried += len(batch)
     going.left_out = 0
+
+
+def _until_every_model(candidates: Sequence[Candidate]) -> int:
+    """How many candidates it takes, in their order, until every model has been tried.
+
+    >>> _until_every_model([Candidate("gcn"), Candidate("mlp"), Candidate("gcn", 0.5), Candidate("mlp", 0.5)])
+    2
+    """
+    models = [candidate.model for candidate in candidates]
+    return 1 + max(models.index(model) for model in models)
+
+
+def _without_those_behind(going: _Going, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """The candidates without what is left of models that are clearly behind the best: the time is better spent on others."""
+    evidence = going.evidence
+    if not evidence.sound:
+        return candidates
+    best: dict[str, Candidate] = {}
+    for candidate in sorted(evidence.sound, key=evidence.score, reverse=True):
+        best.setdefault(candidate.model, candidate)
+    leader = next(iter(best.values()))
+    behind = {
+        model
+        for model, own in best.items()
+        if (interval := evidence.difference(evidence.hits(leader), evidence.hits(own)).t_interval) and interval[0] > 0
+    }
+    dropped = [candidate for candidate in candidates[going.tried :] if candidate.model in behind]
+    if dropped:
+        names = ", ".join(dict.fromkeys(model_info(candidate.model).noun for candidate in dropped))
+        going.total -= len(dropped)
+        going.notes.append(
+            f"{_count(len(dropped), 'candidate')} of models that are clearly behind {leader.name} by held-out labels "
+            f"{'was' if len(dropped) == 1 else 'were'} not tried: {names}"
+        )
+    return [candidate for candidate in candidates if candidate not in dropped]
 
 
 def _more_rounds(going: _Going) -> None:

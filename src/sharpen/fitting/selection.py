@@ -43,8 +43,9 @@ def shortlist(
 ) -> list[Candidate]:
     """The best trained candidates by their first round, in which all met the same folds; alone and with spread labels.
 
-    A candidate is as good as the better of the two. Of equals, one that uses the graph is better, since whoever gives a graph
-    thinks that it matters; then the one that sharpens less, then the one that was tried first.
+    A candidate is as good as the better of the two; one that is trusted more than others has a standard error for it, since of
+    dozens of candidates some look that much better by luck. Of equals, one that uses the graph is better, since whoever gives a
+    graph thinks that it matters; then the one that sharpens less, then the one that was tried first.
     """
     allowed = [candidate for candidate in evidence.sound if among(candidate)]
     if not allowed:
@@ -53,6 +54,9 @@ def shortlist(
     for candidate in allowed:
         score = round(evidence.score(candidate, keep, first_round=True), 9)
         best[candidate.rough] = max(score, best.get(candidate.rough, 0.0))
+    highest = max(best.values())
+    error = np.sqrt(highest * (1 - highest) / (len(evidence.y) if keep is None else keep.sum()))
+    best = {candidate: score + error * (evidence.trust(candidate) > 1) for candidate, score in best.items()}
     first = sorted(best, key=lambda c: (-best[c], not c.uses_graph, c.lam + c.balance))[:SHORTLIST]
     return [candidate for rough in first for candidate in allowed if candidate.rough == rough]
 
