@@ -56,6 +56,15 @@ def with_dates(folder: Path, style: str = "%Y-%m-%d") -> None:
     plain(folder, people().assign(joined=days.strftime(style)))
 
 
+def dates_and_none(folder: Path) -> None:
+    """What databases write where there is no date, a word among dates, and a year that a nanosecond clock does not reach."""
+    days = (
+        (pd.Timestamp("2019-03-30") + pd.to_timedelta(range(34), unit="D")).strftime("%Y-%m-%d").to_numpy(dtype=object)
+    )
+    days[:3] = ["0000-00-00", "soon", "9999-12-31"]
+    plain(folder, people().assign(joined=days, founded=[f"{year}-05-01" for year in range(1600, 1634)]))
+
+
 def typed_dates(folder: Path) -> None:
     days = pd.Timestamp("2019-03-30 12:00") + pd.to_timedelta(range(34), unit="h")
     people().assign(joined=days).to_parquet(folder / "nodes.parquet")
@@ -127,6 +136,9 @@ def id_beside_a_name(folder: Path) -> None:
 SITUATIONS = [
     Situation("a date column", with_dates, ("joined: date, as days; 2019-04-16 in the mean, deviation 9.811 days",)),
     Situation("dates with the day first", lambda folder: with_dates(folder, "%d.%m.%Y"), ("joined: date, as days; 2019-04-16",)),
+    Situation("dates beside words and days that no calendar has", dates_and_none, (
+        "joined: date, as days; 2019-04-17", "3 are no date, such as '0000-00-00'; missing ones become the mean and are marked",
+        "founded: date, as days; 1616-1")),
     Situation("dates by type", typed_dates, ("joined: date, as days; 2019-03-31",), nodes="nodes.parquet"),
     Situation("edges to unknown ids", unknown_ends, (
         "3 of 81 edges are left out", "line 80, column 'target': ", "no node with the id 'm99'", "first of 3 such edges")),
