@@ -128,7 +128,14 @@ BAD = {
     "an edge with one end": (b'{"nodes": [{"member": "m1"}], "edges": [{"source": "m1"}]}', 422, "'target'"),
     "a probability of 2": (b'{"nodes": [{"member": "m1"}], "abstain": 2}', 422, "abstain"),
     "nested without end": (b'{"nodes":' + b"[" * 9000, 422, ""),
-    "bytes": (bytes(range(256)), 422, ""),
+    "bytes": (bytes(range(256)), 422, "the request is not one JSON object"),
+    "half a character": (b'{"nodes": [{"member": "\\ud800"}]}', 422, "half of a character"),
+    "half a character as a column": (b'{"nodes": [{"member": "m1", "\\ud800": {}}]}', 422, "nodes.0."),
+    "a number without end": (
+        b'{"nodes": [{"member": "m1", "handshakes": ' + b"9" * 9000 + b"}]}",
+        422,
+        "not one JSON object",
+    ),
     "too much": (b'{"nodes": [' + b" " * 30_000 + b"]}", 413, "larger than 20,000 bytes"),
 }
 
@@ -141,6 +148,21 @@ def test_what_cannot_be_answered_is_refused_in_json(what: str, address: str) -> 
     assert says in answer.json()["error"]
     assert "Traceback" not in answer.text
     assert httpx.get(f"{address}/health", timeout=60).json() == {"status": "ok"}
+
+
+def test_a_fault_of_the_server_is_told_in_json(club: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastapi.testclient import TestClient
+
+    from sharpen.prediction import Predictor
+    from sharpen.serving.server import Served, make_app
+
+    files = (str(club / name) for name in ("nodes.csv", "edges.csv"))
+    served = Served.open(Predictor.load(club / "out" / "model.safetensors", "cpu"), *files)
+    monkeypatch.setattr(Served, "answer", lambda self, asked: 1 / 0)
+    client = TestClient(make_app(served, hosts=("*",)), raise_server_exceptions=False)
+    answer = client.post("/predict", json={"nodes": [{"member": "m1"}]})
+    assert answer.status_code == 500
+    assert "ZeroDivisionError" in answer.json()["error"]
 
 
 def test_a_body_that_lies_about_its_length_is_cut_off(address: str) -> None:

@@ -23,6 +23,7 @@ from sharpen.prediction import Predictor
 from sharpen.serving.merge import merged_edges, merged_nodes
 
 MOST_BYTES, MOST_NODES, MOST_EDGES = 16 * 2**20, 20_000, 200_000
+_NO_OBJECT = "the request is not one JSON object sent as application/json"
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 _Cell = str | bool | int | float | list[float] | None
@@ -164,7 +165,17 @@ def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, 
 
     @app.exception_handler(InputError)
     def refused(request: Request, error: InputError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status_code=422)
+        return _error(str(error), 422)
+
+    @app.exception_handler(UnicodeEncodeError)
+    def halved(request: Request, error: UnicodeEncodeError) -> JSONResponse:
+        return _error(
+            f"the request holds {error.object[error.start]!r}, half of a character; write whole characters", 422
+        )
+
+    @app.exception_handler(Exception)
+    def unforeseen(request: Request, error: Exception) -> JSONResponse:
+        return _error(f"this request ran into a fault of the server ({type(error).__name__}), which its log names", 500)
 
     @app.exception_handler(RequestValidationError)
     def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -172,17 +183,23 @@ def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, 
         where = ".".join(str(part) for part in first["loc"] if part != "body")
         what = f"{where}: {first['msg']}"
         if not where or first["type"] == "json_invalid":
-            what = "the request is not one JSON object sent as application/json"
-        return JSONResponse({"error": f"{what}; see /docs"}, status_code=422)
+            what = _NO_OBJECT
+        return _error(f"{what}; see /docs", 422)
 
     @app.exception_handler(HTTPException)
     def failed(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": str(error.detail)}, status_code=error.status_code)
+        unread = error.status_code == 400  # bytes that are no text, numbers or lists beyond what a parser takes
+        return _error(f"{_NO_OBJECT}; see /docs" if unread else str(error.detail), error.status_code)
 
     app.add_middleware(_Limited, most_bytes=most_bytes)
     if "*" not in hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     return app
+
+
+def _error(text: str, status: int) -> JSONResponse:
+    """An error as JSON, whatever characters it quotes."""
+    return JSONResponse({"error": text.encode("utf-8", "backslashreplace").decode("utf-8")}, status_code=status)
 
 
 class _Limited:
@@ -207,7 +224,7 @@ class _Limited:
             size += len(message.get("body", b""))
             if size > self.most_bytes:
                 error = f"the request is larger than {self.most_bytes:,} bytes; give fewer nodes at once, or use sharpen predict"
-                await JSONResponse({"error": error}, status_code=413)(scope, receive, send)
+                await _error(error, 413)(scope, receive, send)
                 return
             if message["type"] != "http.request" or not message.get("more_body", False):
                 break
