@@ -19,6 +19,7 @@ from sharpen.fitting.runs import Run
 from sharpen.fitting.selection import choose, shortlist
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
+from sharpen.training.progress import BudgetBar
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
@@ -122,11 +123,12 @@ def search(
     check_budget(budget)
     going = _Going(backbone, graph, budget, metric, seed, tell, total=len(candidates))
     try:
-        candidates = _first_answer(going, candidates)
-        _first_round(going, candidates)
-        _more_rounds(going)
-        _first_round(going, candidates)  # what there was no room for, if the forecast was too dark
-        _on_all_labels(going)
+        with backbone.one_bar(60 * budget) as going.bar:
+            candidates = _first_answer(going, candidates)
+            _first_round(going, candidates)
+            _more_rounds(going)
+            _first_round(going, candidates)  # what there was no room for, if the forecast was too dark
+            _on_all_labels(going)
     except KeyboardInterrupt:
         if not any(run.ok for run in going.trained):
             raise
@@ -157,6 +159,7 @@ class _Going:
         self.backbone, self.graph, self.budget, self.metric = backbone, graph, budget, metric
         self.seed, self.tell, self.total = seed, tell, total
         self.clock, self.y, self._trust = _Clock(budget, backbone.cost), graph.y.numpy(), trust_in(graph)
+        self.bar: BudgetBar | None = None
         self.trained: list[Run] = []
         self.on_all: dict[Candidate, list[Run]] = {}
         self.notes: list[str] = []
@@ -180,6 +183,9 @@ class _Going:
         start = time.perf_counter()
         self.trained.extend(self.backbone.train(self.graph, runs))
         self.clock.measure([run.candidate for run in runs], time.perf_counter() - start)
+        best = self.best() if self.bar is not None and self.bar.visible else None
+        if self.bar is not None and best is not None:
+            self.bar.found(f"{100 * best[1]:.1f} %, {best[0]}")
 
     @property
     def evidence(self) -> Evidence:
