@@ -87,6 +87,14 @@ def copies(folder: Path) -> None:
     plain(folder, pd.concat([people(), people()[:2]]))
 
 
+def repeated_edges(folder: Path) -> None:
+    plain(folder, edges=pd.concat([pairs(), pairs()[:3]]))
+
+
+def repeated_weights(folder: Path) -> None:
+    plain(folder, edges=pd.concat([pairs(), pairs()[:1]]).assign(weight=2))
+
+
 def headerless(folder: Path) -> None:
     plain(folder)
     pairs().to_csv(folder / "edges.csv", index=False, header=False)
@@ -145,6 +153,8 @@ SITUATIONS = [
     Situation("ends known by their values", ends_by_value, (
         "source and target columns: Erster, Zweiter (guessed)", "3 of 81 edges are left out", "--weight often")),
     Situation("exact copies of rows", copies, ("2 rows are exact copies of others (the first is line 36) and are left out",)),
+    Situation("edges that stand twice", repeated_edges, ("edges.csv: 3 edges repeat the ends of another; each counts once",)),
+    Situation("weighted ones", repeated_weights, ("edges.csv: 1 edge repeats the ends of another; their weights add up",)),
     Situation("an edge list without a header", headerless, ("edges.csv: no header; the first two columns are the ends",)),
     Situation("one of numbers", headerless_numbers, ("edges.csv: no header; the first two columns are the ends",)),
     Situation("a SNAP file", snap, ("edges.txt: 2 lines of comments above the table are skipped",
