@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
+import pandas as pd
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -81,6 +82,7 @@ class Served:
     edges: DataTable | None
     id_column: str
     ends: tuple[str, str]
+    _known: list[tuple[pd.DataFrame, list[str]]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def open(cls, predictor: Predictor, nodes: str | None = None, edges: str | None = None) -> Served:
@@ -110,21 +112,35 @@ class Served:
                 f"{MOST_NODES:,} and {MOST_EDGES:,}, or use sharpen predict"
             )
         nodes, rows = merged_nodes(self.nodes, asked.nodes, self.id_column)
-        edges = merged_edges(self.edges, asked.edges, self.ends)
+        if self.nodes is None or asked.edges or any(set(row) != {self.id_column} for row in asked.nodes):
+            frame, notes = self._predicted(nodes, asked.edges)
+        elif nodes.columns.num_rows > self.nodes.columns.num_rows:  # new ones, of which nothing is known
+            frame, notes = self._predicted(nodes, [])
+        else:  # the graph as it is, whose predictions are the same each time
+            if not self._known:
+                self._known.append(self._predicted(self.nodes, []))
+            frame, notes = self._known[0]
+        prefix, found = "probability of ", []
+        records: list[dict[str, Any]] = frame.iloc[rows].to_dict("records")  # type: ignore[assignment]
+        for record in records:
+            each = {name.removeprefix(prefix): record[name] for name in record if name.startswith(prefix)}
+            plain = {name: value for name, value in record.items() if not name.startswith(prefix) and name != "labeled"}
+            if asked.abstain is not None and record["probability"] < asked.abstain:
+                plain["label"] = None
+            found.append(Answer(**plain, probabilities=each if asked.every_class else None))
+        return Answers(predictions=found, notes=notes)
+
+    def _predicted(self, nodes: DataTable, more: list[_Row]) -> tuple[pd.DataFrame, list[str]]:
+        """What is said of every node of a graph, with the probability of each class, and what the asker should know."""
+        edges = merged_edges(self.edges, more, self.ends)
         columns = replace(self.predictor.meaning(), id=self.id_column, source=self.ends[0], target=self.ends[1])
         if columns.label is not None and columns.label not in nodes.names:
             columns = replace(columns, label="")
         notes: list[str] = []
         with Problems() as problems:
             tables = assembled(nodes, edges, columns, problems)
-        frame = self.predictor.predict(tables, notes, abstain=asked.abstain, every_class=asked.every_class)
-        prefix, found = "probability of ", []
-        records: list[dict[str, Any]] = frame.iloc[rows].to_dict("records")  # type: ignore[assignment]
-        for record in records:
-            each = {name.removeprefix(prefix): record[name] for name in record if name.startswith(prefix)}
-            plain = {name: value for name, value in record.items() if not name.startswith(prefix) and name != "labeled"}
-            found.append(Answer(**plain, probabilities=each or None))
-        return Answers(predictions=found, notes=[*(note for note in tables.guesses if "left out" in note), *notes])
+        frame = self.predictor.predict(tables, notes, every_class=True)
+        return frame, [*(note for note in tables.guesses if "left out" in note), *notes]
 
 
 def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
