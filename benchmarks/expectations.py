@@ -102,8 +102,9 @@ def summarised(lines: list[dict[str, Any]]) -> list[str]:
     """A Markdown table: a row for each graph and way of training."""
     rows = [
         "| graph | class weight | fits | true accuracy | expected | inside | balanced inside | commonest | regression | AUC: true "
-        "(expected) | surest 5 % (rest) | worse, not warned | graph helps by log-loss (accuracy) |",
-        "|" + "---|" * 13,
+        "(expected) | surest 5 % (rest) | worse, not warned | graph helps by log-loss (accuracy) | sharpening helps, hurts | "
+        "not clearly better than guessing | answered with the commonest |",
+        "|" + "---|" * 16,
     ]
     for graph, weight in dict.fromkeys((line["graph"], line["class_weight"]) for line in lines):
         own = [line for line in lines if (line["graph"], line["class_weight"]) == (graph, weight)]
@@ -123,6 +124,11 @@ def summarised(lines: list[dict[str, Any]]) -> list[str]:
             ends = [line["verdicts"]["graph"][by]["t_interval"] for line in own if "graph" in line["verdicts"]]
             return sum(bool(end and (end[1] < 0 if better < 0 else end[0] > 0)) for end in ends)
 
+        def clear(question: str, sign: int, own: list[dict[str, Any]] = own) -> int:
+            asked = [line["verdicts"][question] for line in own if question in line["verdicts"]]
+            return sum(answer["clear"] and sign * answer["log_loss"]["difference"] > 0 for answer in asked)
+
+        answered = [line["predicted"][line["guessing"]["class"]] / sum(line["predicted"].values()) for line in own]
         auc = f"{mean('true', 'auc'):.3f} ({mean('expected', 'auc'):.3f})" if "auc" in own[0]["true"] else "–"
         worse = sum(line["surest"]["true"] < line["surest"]["rest"] and not line["surest"]["warning"] for line in own)
         rows.append(
@@ -130,7 +136,8 @@ def summarised(lines: list[dict[str, Any]]) -> list[str]:
             f"{100 * mean('expected', 'accuracy'):.1f} | {inside('accuracy')} | {inside('balanced_accuracy')} | "
             f"{100 * mean('true_commonest'):.1f} | {100 * mean('regression', 'accuracy'):.1f} | {auc} | "
             f"{100 * mean('surest', 'true'):.1f} ({100 * mean('surest', 'rest'):.1f}) | {worse} | "
-            f"{helps('log_loss', -1)} ({helps('difference', 1)}) |"
+            f"{helps('log_loss', -1)} ({helps('difference', 1)}) | {clear('sharpening', -1)}, {clear('sharpening', 1)} | "
+            f"{sum(not line['guessing']['better'] for line in own)} | {100 * np.mean(answered):.1f} |"
         )
     return rows
 

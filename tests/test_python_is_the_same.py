@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from types import UnionType
+from typing import get_args, get_origin, get_type_hints, is_typeddict
 
 import networkx
 import numpy as np
@@ -18,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sharpen import Frames, InputError, NodeClassifier, NodeIndexClassifier
 from sharpen.files import Columns
+from sharpen.fitting.calibrated import Point
+from sharpen.fitting.report import Answer, Chosen, Expected, Guessing, Isolated, Report, Size, Surest, Tried
 from tests.cli.test_files_as_they_are import CLUB, people
 from tests.cli.test_fit import run
 
@@ -112,6 +116,33 @@ def test_a_saved_model_of_frames_predicts_frames(fitted: NodeClassifier, tmp_pat
         again.page(tmp_path / "page.html")
 
 
+def test_the_report_is_what_its_types_say(fitted: NodeClassifier) -> None:
+    report: Report = fitted.report_
+    parts = {
+        Report: report,
+        Expected: report["expected"],
+        Guessing: report["guessing"],
+        Answer: report["verdicts"][0],
+        Surest: report["surest"],
+        Chosen: report["chosen"][0],
+        Tried: report["candidates"][0],
+        Isolated: report["isolated"],
+        Point: report["coverage"][0],
+        Size: report["graph"],
+    }
+    for kind, part in parts.items():
+        hints = get_type_hints(kind)
+        assert part is not None
+        assert set(part) == set(hints), kind.__name__
+        for key, hint in hints.items():
+            kinds = tuple(
+                get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))
+            )
+            assert is_typeddict(kinds[0]) or isinstance(
+                part[key], (*kinds, *[int] * (float in kinds), *[tuple] * (list in kinds))
+            )
+
+
 def test_the_page_and_the_notebook_say_what_the_report_says(fitted: NodeClassifier, tmp_path: Path) -> None:
     fitted.page(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -145,6 +176,20 @@ def test_a_grid_over_the_parameters_of_the_classifier() -> None:
     assert grid.best_params_["classifier__hidden"] in (4, 8)
     assert grid.best_estimator_.graph is not None
     assert grid.predict_proba([[0], [33]]).shape == (2, 2)
+
+
+def test_the_graph_of_node_indices_may_be_dataframes() -> None:
+    nodes, edges = frames()
+    hidden = np.arange(34) % 3 == 0
+    estimator = NodeIndexClassifier((nodes, edges), NodeClassifier(**SMALL))
+    found = cross_val_score(estimator, np.arange(34), TRUTH, cv=2, error_score="raise")
+    assert found.mean() > 0.7
+    estimator.fit(
+        np.flatnonzero(~hidden), TRUTH[~hidden]
+    )  # the column of labels, which is recognised, is not looked at
+    without = NodeIndexClassifier((nodes.drop(columns="label"), edges), NodeClassifier(**SMALL))
+    without.fit(np.flatnonzero(~hidden), TRUTH[~hidden])
+    assert estimator.predict_proba(np.arange(34)) == pytest.approx(without.predict_proba(np.arange(34)))
 
 
 def test_a_pipeline_hands_indices_on() -> None:

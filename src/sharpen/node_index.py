@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from sharpen.errors import InputError
 from sharpen.estimator import NodeClassifier
 from sharpen.fitting.convert import convert, encode_labels
+from sharpen.fitting.frames import Frames
 
 
 class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
@@ -24,7 +25,8 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
     is for scikit-learn's scores, grids and splits.
 
     Args:
-        graph: What :class:`sharpen.NodeClassifier` takes, DataFrames excepted; labels in it are not looked at.
+        graph: What :class:`sharpen.NodeClassifier` takes; labels in it are not looked at. Of DataFrames,
+            leave the column of labels out, unless its name says what it is: it would be learnt from.
         classifier: What fits; None: ``NodeClassifier()``. Its parameters are ``classifier__lam`` and so on.
 
     >>> import networkx
@@ -43,15 +45,16 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> NodeIndexClassifier:
         """Learns from the labels y of the nodes X."""
-        data = convert(self._given())[0]
-        nodes = self._nodes(X, data.num_nodes)
+        frames = Frames.of(self._given())
+        count = convert(self._given())[0].num_nodes if frames is None else frames.tables().num_nodes
+        nodes = self._nodes(X, count)
         values = list(y)
         if len(values) != len(nodes):
             raise InputError(
                 f"has {len(nodes)} nodes and y {len(values)} labels; give one label for each node", field="X"
             )
         numbers, classes = encode_labels(values)
-        labels: np.ndarray = np.full(data.num_nodes, None, dtype=object)
+        labels: np.ndarray = np.full(count, None, dtype=object)
         labels[nodes] = [None if number < 0 else classes[number] for number in numbers]
         self.classifier_ = clone(self.classifier or NodeClassifier()).fit(self._given(), labels)
         self.classes_ = self.classifier_.classes_

@@ -56,6 +56,15 @@ def with_dates(folder: Path, style: str = "%Y-%m-%d") -> None:
     plain(folder, people().assign(joined=days.strftime(style)))
 
 
+def dates_and_none(folder: Path) -> None:
+    """What databases write where there is no date, a word among dates, and a year that a nanosecond clock does not reach."""
+    days = (
+        (pd.Timestamp("2019-03-30") + pd.to_timedelta(range(34), unit="D")).strftime("%Y-%m-%d").to_numpy(dtype=object)
+    )
+    days[:3] = ["0000-00-00", "soon", "9999-12-31"]
+    plain(folder, people().assign(joined=days, founded=[f"{year}-05-01" for year in range(1600, 1634)]))
+
+
 def typed_dates(folder: Path) -> None:
     days = pd.Timestamp("2019-03-30 12:00") + pd.to_timedelta(range(34), unit="h")
     people().assign(joined=days).to_parquet(folder / "nodes.parquet")
@@ -76,6 +85,14 @@ def ends_by_value(folder: Path) -> None:
 
 def copies(folder: Path) -> None:
     plain(folder, pd.concat([people(), people()[:2]]))
+
+
+def repeated_edges(folder: Path) -> None:
+    plain(folder, edges=pd.concat([pairs(), pairs()[:3]]))
+
+
+def repeated_weights(folder: Path) -> None:
+    plain(folder, edges=pd.concat([pairs(), pairs()[:1]]).assign(weight=2))
 
 
 def headerless(folder: Path) -> None:
@@ -127,12 +144,17 @@ def id_beside_a_name(folder: Path) -> None:
 SITUATIONS = [
     Situation("a date column", with_dates, ("joined: date, as days; 2019-04-16 in the mean, deviation 9.811 days",)),
     Situation("dates with the day first", lambda folder: with_dates(folder, "%d.%m.%Y"), ("joined: date, as days; 2019-04-16",)),
+    Situation("dates beside words and days that no calendar has", dates_and_none, (
+        "joined: date, as days; 2019-04-17", "3 are no date, such as '0000-00-00'; missing ones become the mean and are marked",
+        "founded: date, as days; 1616-1")),
     Situation("dates by type", typed_dates, ("joined: date, as days; 2019-03-31",), nodes="nodes.parquet"),
     Situation("edges to unknown ids", unknown_ends, (
         "3 of 81 edges are left out", "line 80, column 'target': ", "no node with the id 'm99'", "first of 3 such edges")),
     Situation("ends known by their values", ends_by_value, (
         "source and target columns: Erster, Zweiter (guessed)", "3 of 81 edges are left out", "--weight often")),
     Situation("exact copies of rows", copies, ("2 rows are exact copies of others (the first is line 36) and are left out",)),
+    Situation("edges that stand twice", repeated_edges, ("edges.csv: 3 edges repeat the ends of another; each counts once",)),
+    Situation("weighted ones", repeated_weights, ("edges.csv: 1 edge repeats the ends of another; their weights add up",)),
     Situation("an edge list without a header", headerless, ("edges.csv: no header; the first two columns are the ends",)),
     Situation("one of numbers", headerless_numbers, ("edges.csv: no header; the first two columns are the ends",)),
     Situation("a SNAP file", snap, ("edges.txt: 2 lines of comments above the table are skipped",

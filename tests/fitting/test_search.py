@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+from sharpen import NodeClassifier
 from sharpen.errors import InputError
 from sharpen.fitting import search as module
 from sharpen.fitting.candidates import Candidate, list_candidates, order
@@ -13,6 +16,7 @@ from sharpen.fitting.runs import Run
 from sharpen.fitting.search import search
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
+from sharpen.training.progress import BudgetBar, ProgressBar, _state
 from tests.fitting.camps import trained, two_camps
 
 NETWORKS = order(list_candidates(["mlp", "gcn", "sage", "gat"]), two_camps(), automatic=False)
@@ -27,6 +31,9 @@ class Slow:
 
     def cost(self, model: str) -> float:
         return model_info(model).cost
+
+    def one_bar(self, seconds: float) -> BudgetBar:
+        return BudgetBar(seconds, show=False)
 
     def train(self, graph: Graph, runs: Sequence[Run]) -> list[Run]:
         self.calls.append(len(runs))
@@ -151,6 +158,43 @@ def test_an_interrupted_search_keeps_what_it_found(monkeypatch: pytest.MonkeyPat
     assert "candidates" in found.notes[1]
     assert said[-1].startswith("Stopping: the best so far is used")
     assert any("best so far: " in line for line in said)
+
+
+def test_one_bar_is_drawn_for_the_whole_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    bars, said, ticks, others = [], [], [], []
+
+    class Seen(BudgetBar):
+        visible = True
+
+        def __init__(self, seconds: float, show: bool) -> None:
+            super().__init__(seconds, show=False)
+            bars.append((seconds, show))
+
+        def tick(self, member_epochs: int = 0) -> None:
+            ticks.append(member_epochs)
+
+        def found(self, best: str) -> None:
+            said.append(best)
+
+    class Other(ProgressBar):
+        def __init__(self, member_epochs: int, show: object) -> None:
+            super().__init__(member_epochs, show)
+            others.append(show)
+
+    monkeypatch.setattr("sharpen.fitting.backbone.BudgetBar", Seen)
+    monkeypatch.setattr("sharpen.training.trials.ProgressBar", Other)
+    options = {"hidden": 4, "epochs": 3, "budget": 0.5, "device": "cpu", "progress": lambda line: None}
+    NodeClassifier(["mlp", "gcn"], lam=0.25, balance=0.0, **options).fit(two_camps())
+    assert bars == [(30.0, True)]
+    assert sum(ticks) > 0
+    assert others
+    assert all(callable(show) for show in others)  # none of these draws one of its own
+    assert " %, " in said[-1]
+
+
+def test_a_bar_without_validation_nodes_does_not_speak_of_them() -> None:
+    population = SimpleNamespace(alive=torch.tensor([True]), members=1, best_val=torch.tensor([-torch.inf]))
+    assert _state(population) == "1 runs"
 
 
 def test_one_that_has_found_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
+from sharpen.fitting.account import account
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import deal
@@ -54,6 +55,20 @@ def test_the_sentence_and_the_table_have_the_same_numbers() -> None:
         assert mean == pytest.approx(-np.log(side.after[np.arange(60), y]).mean())
         assert f"{mean:.3f}" in answer.text
         assert f"{100 * (side.after.argmax(1) == y).mean():.1f} %" in answer.text
+
+
+def test_sentence_and_table_are_of_the_same_labels_where_a_short_budget_left_folds_out() -> None:
+    runs = [m for c, w in {GCN: [0, 1, 2, 3], SHARP: [0, 5]}.items() for m in runs_of(c, Y, w)]
+    runs += runs_of(MLP, Y, list(range(20)))[:2]  # the others were trained on five folds
+    evidence, groups = Evidence(runs, Y), deal(Y, 999)
+    with_graph, without = sides(evidence, groups)["graph"]
+    assert 0 < len(without.rows) < len(Y)
+    assert with_graph.rows.tolist() == without.rows.tolist()
+    answer = verdict("graph", evidence, groups, (with_graph, without), helps=True)
+    assert answer.log_loss.n == len(without.rows)
+    for side in (with_graph, without):  # as the table has it
+        assert f"{account(side, evidence)['after']['log_loss']:.3f}" in answer.text
+        assert f"accuracy {100 * account(with_graph, evidence)['after']['accuracy']:.1f} % with it" in answer.text
 
 
 def test_probabilities_tell_where_answers_do_not() -> None:

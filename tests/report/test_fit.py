@@ -58,7 +58,7 @@ def test_the_lines_hold_what_the_summary_holds() -> None:
         "Used: 60 % plain GCN, 40 % plain GAT (10 runs).",
         "The graph helps.",
     ]
-    assert lines[6].split()[:5] == ["chosen", "75.0", "%", "0.200", "→"]
+    assert lines[6].split()[:5] == ["chosen", "20", "75.0", "%", "0.200"]
     assert lines[7].startswith("without the graph")
     assert lines[8].startswith("Each row was selected without the labels that score it")
     assert lines[9] == (

@@ -103,12 +103,13 @@ def test_a_new_node_and_a_changed_one_are_answered_as_predict_answers_the_grown_
         assert one["probability"] == pytest.approx(expected.loc[one["id"], "probability"], abs=1e-6)
 
 
-def test_two_hundred_at_once_get_the_labels_of_predict(address: str, predicted: pd.DataFrame) -> None:
+def test_two_hundred_at_once_get_the_labels_of_predict(address: str, club: Path, predicted: pd.DataFrame) -> None:
+    """Half of them name a column of their node, as it is, so that they are no mere lookups."""
     ids = [f"m{i % 34}" for i in range(200)]
+    belts = pd.read_csv(club / "nodes.csv", keep_default_na=False).set_index("member")["belt"]
+    asked = [{"member": node} | ({"belt": belts[node]} if i % 2 else {}) for i, node in enumerate(ids)]
     with httpx.Client(timeout=300, limits=httpx.Limits(max_connections=200)) as client, ThreadPoolExecutor(200) as pool:
-        answers = list(
-            pool.map(lambda node: client.post(f"{address}/predict", json={"nodes": [{"member": node}]}), ids)
-        )
+        answers = list(pool.map(lambda node: client.post(f"{address}/predict", json={"nodes": [node]}), asked))
     assert {answer.status_code for answer in answers} == {200}
     assert [answer.json()["predictions"][0]["label"] for answer in answers] == predicted.loc[ids, "label"].tolist()
 
@@ -128,7 +129,14 @@ BAD = {
     "an edge with one end": (b'{"nodes": [{"member": "m1"}], "edges": [{"source": "m1"}]}', 422, "'target'"),
     "a probability of 2": (b'{"nodes": [{"member": "m1"}], "abstain": 2}', 422, "abstain"),
     "nested without end": (b'{"nodes":' + b"[" * 9000, 422, ""),
-    "bytes": (bytes(range(256)), 422, ""),
+    "bytes": (bytes(range(256)), 422, "the request is not one JSON object"),
+    "half a character": (b'{"nodes": [{"member": "\\ud800"}]}', 422, "half of a character"),
+    "half a character as a column": (b'{"nodes": [{"member": "m1", "\\ud800": {}}]}', 422, "nodes.0."),
+    "a number without end": (
+        b'{"nodes": [{"member": "m1", "handshakes": ' + b"9" * 9000 + b"}]}",
+        422,
+        "not one JSON object",
+    ),
     "too much": (b'{"nodes": [' + b" " * 30_000 + b"]}", 413, "larger than 20,000 bytes"),
 }
 
@@ -141,6 +149,41 @@ def test_what_cannot_be_answered_is_refused_in_json(what: str, address: str) -> 
     assert says in answer.json()["error"]
     assert "Traceback" not in answer.text
     assert httpx.get(f"{address}/health", timeout=60).json() == {"status": "ok"}
+
+
+def test_the_graph_as_it_is_is_predicted_once(club: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sharpen.prediction import Predictor
+    from sharpen.serving.server import Asked, Served
+
+    files = (str(club / name) for name in ("nodes.csv", "edges.csv"))
+    served = Served.open(Predictor.load(club / "out" / "model.safetensors", "cpu"), *files)
+    calls, predict = [], Predictor.predict
+    monkeypatch.setattr(Predictor, "predict", lambda *given, **named: calls.append(1) or predict(*given, **named))
+    (one,) = served.answer(Asked(nodes=[{"member": "m16"}])).predictions
+    (same,) = served.answer(Asked(nodes=[{"member": "m16"}], every_class=True, abstain=1.0)).predictions
+    assert len(calls) == 1
+    assert (same.label, same.probability, one.probabilities) == (None, one.probability, None)
+    assert same.probabilities[one.label] == pytest.approx(one.probability)
+    served.answer(Asked(nodes=[{"member": "m16", "belt": "black"}]))
+    served.answer(Asked(nodes=[{"member": "new"}]))
+    served.answer(Asked(nodes=[{"member": "m16"}], edges=[{"source": "m16", "target": "m33"}]))
+    assert len(calls) == 4
+    assert served.answer(Asked(nodes=[{"member": "m16"}])).predictions == [one]
+
+
+def test_a_fault_of_the_server_is_told_in_json(club: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastapi.testclient import TestClient
+
+    from sharpen.prediction import Predictor
+    from sharpen.serving.server import Served, make_app
+
+    files = (str(club / name) for name in ("nodes.csv", "edges.csv"))
+    served = Served.open(Predictor.load(club / "out" / "model.safetensors", "cpu"), *files)
+    monkeypatch.setattr(Served, "answer", lambda self, asked: 1 / 0)
+    client = TestClient(make_app(served, hosts=("*",)), raise_server_exceptions=False)
+    answer = client.post("/predict", json={"nodes": [{"member": "m1"}]})
+    assert answer.status_code == 500
+    assert "ZeroDivisionError" in answer.json()["error"]
 
 
 def test_a_body_that_lies_about_its_length_is_cut_off(address: str) -> None:

@@ -82,11 +82,13 @@ class Splits(Mapping[str, Split]):
         """
         return self._paper
 
-    def paired(self, n: int) -> tuple[Split, ...]:
+    def paired(self, n: int = 10) -> tuple[Split, ...]:
         """n splits for a paired comparison; fewer if there are only fewer, and none can be drawn.
 
         >>> Splits(y=[0, 1] * 5).paired(2)[1]
         Split('stratified-60-20-20-seed1', train=6, val=2, test=2)
+        >>> len(Splits(y=[0, 1] * 5).paired())
+        10
         """
         return tuple(self[name] for name in self.paired_names(n))
 

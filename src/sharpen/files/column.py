@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sharpen.errors import InputError, as_given, reason
 from sharpen.files.columns import NUMBER
-from sharpen.files.dates import DATE, days_of_text, days_of_times, seconds_of
+from sharpen.files.dates import DATE, NEVER, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
 from sharpen.files.table import as_text, is_text, short
 
@@ -112,14 +112,26 @@ class DataColumn:
         return self.is_text and self.share(DATE) > 0.9
 
     def days(self, day_first: bool) -> np.ndarray:
-        """Dates as days since 1970, NaN where missing or no date.
+        """Dates as days since 1970, NaN where missing, no date, or of the year 9999.
 
         Args:
             day_first: How to read ``3/4/2020``, as :func:`sharpen.files.dates.reads_day_first` says.
         """
-        if pa.types.is_temporal(self.values.type):
-            return days_of_times(self.values)
-        return days_of_text(self.filled, day_first)
+        typed = pa.types.is_temporal(self.values.type)
+        days = days_of_times(self.values) if typed else days_of_text(self.filled, day_first)
+        return np.where(days < NEVER, days, np.nan)
+
+    def unread(self, values: np.ndarray) -> str:
+        """How many values stand there that were read as missing, with the first of them; empty if none.
+
+        >>> DataColumn("born", pa.array(["1970-01-02", "soon", ""]), str).unread(np.array([1.0, np.nan, np.nan]))
+        "1 is no date, such as 'soon'"
+        """
+        lost = self.filled.is_valid().to_numpy(zero_copy_only=False) & np.isnan(values)
+        if not lost.any():
+            return ""
+        count = int(lost.sum())
+        return f"{count:,} {'is' if count == 1 else 'are'} no date, such as {short(str(self.filled[int(np.argmax(lost))]))}"
 
     def numbers(self) -> np.ndarray:
         """The values as numbers (float64), NaN where missing; an InputError names the first that is none."""

@@ -13,6 +13,8 @@ _TIME = (
 )
 _YEAR_FIRST = rf"^(?P<year>[0-9]{{4}})[-/.](?P<one>[0-9]{{1,2}})[-/.](?P<other>[0-9]{{1,2}}){_TIME}$"
 _YEAR_LAST = rf"^(?P<one>[0-9]{{1,2}})[-/.](?P<other>[0-9]{{1,2}})[-/.](?P<year>[0-9]{{4}}){_TIME}$"
+# This year stands for no end, not for a day: one such date would dwarf the differences of all others.
+NEVER = float(np.datetime64("9999-01-01").astype(np.int64))
 DATE = (
     r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})"
     r"([T ][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?)?$"
@@ -34,13 +36,23 @@ def days_of_text(text: pa.Array, day_first: bool) -> np.ndarray:
             continue
         numbers = parts[found].astype("Float64").fillna(0).astype(np.float64)
         month, day = ("other", "one") if order else ("one", "other")
-        dates = pd.DataFrame({"year": numbers["year"], "month": numbers[month], "day": numbers[day]})
-        date = pd.to_datetime(dates, errors="coerce")
-        whole = ((date - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy()
+        whole = _days(*(numbers[name].to_numpy(dtype=np.int64) for name in ("year", month, day)))
         ahead = numbers["ahead"] + np.copysign(numbers["ahead_minute"] / 60, numbers["ahead"])
         hours = numbers["hour"] + numbers["minute"] / 60 + numbers["second"] / 3600 - ahead
         days[found] = whole + hours.to_numpy() / 24
     return days
+
+
+def _days(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+    """Days since 1970 of dates of any year, NaN where the calendar has no such day.
+
+    >>> _days(np.array([1970, 1600, 1970, 0]), np.array([2, 2, 2, 0]), np.array([1, 29, 30, 0])).tolist()
+    [31.0, -135081.0, nan, nan]
+    """
+    start = ((year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    date = start.astype("datetime64[D]") + (day - 1)
+    there = (month >= 1) & (month <= 12) & (day >= 1) & (date.astype("datetime64[M]") == start)
+    return np.where(there, date.astype(np.int64), np.nan)
 
 
 def reads_day_first(text: pa.Array) -> bool:

@@ -56,7 +56,14 @@ def read_edges(
             else f"columns {listed(unused)} of {table.name} are"
         )
         guesses.append(f"{what} not used; {as_given('weight', unused[0])} would make it the weights")
-    return ends[:, kept], None if weight is None else weight[kept], comma
+    ends = ends[:, kept]
+    count = ends.shape[1] - len(np.unique(ends[0] * len(keys) + ends[1]))
+    if count:
+        way = "each counts once" if weight is None else "their weights add up"
+        guesses.append(
+            f"{table.name}: {count:,} edge{'s repeat' if count > 1 else ' repeats'} the ends of another; {way}"
+        )
+    return ends, None if weight is None else weight[kept], comma
 
 
 def edge_ends(table: DataTable, columns: Columns, keys: pa.Array) -> tuple[str, str, bool]:

@@ -62,7 +62,7 @@ def _fit_dates(column: DataColumn) -> Encoding:
         if known.size == days.size:
             return Dropped(column.name, "it is the same for every node")
         deviation = 1.0
-    return Date(column.name, float(known.mean()), deviation, known.size < days.size, day_first)
+    return Date(column.name, float(known.mean()), deviation, known.size < days.size, day_first, column.unread(days))
 
 
 def _fit_flag(name: str, values: np.ndarray) -> Encoding:

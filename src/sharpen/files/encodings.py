@@ -138,13 +138,20 @@ class Date(_Marked):
     scale: float
     indicator: bool
     day_first: bool
+    unread: str = ""
 
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
-        return self._standardised(column.days(self.day_first), self.scale, notes)
+        days = column.days(self.day_first)
+        unread = column.unread(days)
+        if unread:
+            notes.append(f"{self.column}: {unread}; read as missing")
+        return self._standardised(days, self.scale, notes)
 
     def describe(self) -> str:
         mean = np.datetime64(round(self.mean), "D")
-        return self._described(f"date, as days; {mean} in the mean, deviation {self.scale:.4g} days")
+        return self._described(
+            f"date, as days; {mean} in the mean, deviation {self.scale:.4g} days{'; ' * bool(self.unread)}{self.unread}"
+        )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from sharpen.models.registry import PAPER_MODELS, REGISTRY, model_info
 from sharpen.prior import proportions
 from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.memory import choose_batching
+from sharpen.training.progress import BudgetBar
 from sharpen.training.records import way_note
 from sharpen.training.scores import class_scores, layerwise_scores
 from sharpen.training.threads import suitable_threads
@@ -87,6 +89,18 @@ class Backbone:
         self.cuts, self.notes = dict(cuts or {}), list[str]()
         self._spreads: bool | None = None
         self._listener: Listener | None = None
+        self._tick: Callable[[int], None] | None = None
+
+    @contextmanager
+    def one_bar(self, seconds: float) -> Iterator[BudgetBar]:
+        """One bar for all that is trained in the block, which may take so long; a cluster draws one for each population."""
+        show = self.progress and self._trainer is IN_THIS_PROCESS
+        with BudgetBar(seconds, show) as bar:
+            self._tick = bar.tick if show else None
+            try:
+                yield bar
+            finally:
+                self._tick = None
 
     def _trial(self, model: str, **fields: Any) -> Trial:
         """A run of a model: with those of the settings that it takes."""
@@ -228,7 +242,7 @@ class Backbone:
                 trials,
                 splits=splits,
                 device=self.device,
-                progress=self.progress,
+                progress=self._tick or self.progress,
                 keep_weights=True,
                 choose="last",
                 class_weight=balanced_weights(graph.y.numpy(), graph.num_classes) if self.balanced else None,

@@ -93,6 +93,11 @@ class HonestPredictions:
     before: np.ndarray
     after: np.ndarray
 
+    def of(self, rows: np.ndarray) -> HonestPredictions:
+        """The same of some of the rows."""
+        kept = np.isin(self.rows, rows)
+        return HonestPredictions(self.rows[kept], self.before[kept], self.after[kept])
+
 
 def cross_fit(
     evidence: Evidence,

@@ -45,15 +45,80 @@ class Expected(Account):
     reliability: dict[str, Any]
 
 
-class Guessing(TypedDict):
-    """Always answering the commonest class: see :func:`sharpen.fitting.account.beside_guessing`."""
+# Always answering the commonest class: see sharpen.fitting.account.beside_guessing.
+Guessing = TypedDict(
+    "Guessing",
+    {
+        "class": str,
+        "accuracy": float,
+        "balanced_accuracy": float,
+        "log_loss": float,
+        "difference": float,
+        "interval": list[float] | None,
+        "better": bool,
+    },
+)
 
-    accuracy: float
-    balanced_accuracy: float
-    log_loss: float
-    difference: float
+
+class Answer(TypedDict):
+    """Whether the graph or sharpening helps: a :class:`sharpen.fitting.verdicts.Verdict`, the two
+    :class:`sharpen.evaluation.PairedDifference` by field."""
+
+    question: str
+    helps: bool
+    clear: bool
+    text: str
+    log_loss: dict[str, Any]
+    difference: dict[str, Any]
+    groups: list[dict[str, float]]
+
+
+class Tried(TypedDict):
+    """A candidate: what it is, its held-out score alone, and of how many runs, some of which may have diverged."""
+
+    model: str
+    lam: float
+    balance: float
+    spread: bool
+    name: str
+    score: float | None
+    members: int
+    diverged: int
+
+
+class Chosen(TypedDict):
+    """A candidate of the ensemble, with its share."""
+
+    model: str
+    lam: float
+    balance: float
+    spread: bool
+    name: str
+    score: float | None
+    members: int
+    share: float
+
+
+class Surest(TypedDict):
+    """What is known of the surest answers: see :func:`sharpen.fitting.account.surest`."""
+
+    threshold: float
+    nodes: int
+    labels: int
+    right: int
     interval: list[float] | None
-    better: bool
+    rest: float | None
+    warning: str | None
+
+
+class Isolated(TypedDict):
+    """Nodes without an edge: how many, and how often labeled nodes whose edges were taken away are got right."""
+
+    unlabeled: int
+    labeled: int
+    temperature: float
+    accuracy: float
+    labels: int
 
 
 class Size(TypedDict):
@@ -73,12 +138,12 @@ class Report(TypedDict):
     expected: Expected
     guessing: Guessing
     predicted: dict[str, int]
-    verdicts: list[dict[str, Any]]
+    verdicts: list[Answer]
     baselines: dict[str, Account]
     coverage: list[Point]
-    surest: dict[str, Any]
-    chosen: list[dict[str, Any]]
-    candidates: list[dict[str, Any]]
+    surest: Surest
+    chosen: list[Chosen]
+    candidates: list[Tried]
     labels: dict[str, int]
     unchecked: dict[str, int]
     notes: list[str]
@@ -89,7 +154,7 @@ class Report(TypedDict):
     rounds: int
     seconds: float
     temperature: float
-    isolated: dict[str, Any] | None
+    isolated: Isolated | None
     graph: Size
     columns: list[str]
 

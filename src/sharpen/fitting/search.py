@@ -20,6 +20,7 @@ from sharpen.fitting.selection import choose, shortlist
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
 from sharpen.models.registry import model_info
+from sharpen.training.progress import BudgetBar
 
 DEFAULT_BUDGET = 2.0  # minutes
 # The first round may take this share of the budget; the rest is for looking at the best again.
@@ -127,17 +128,8 @@ def search(
     check_budget(budget)
     going = _Going(backbone, graph, budget, metric, seed, tell, total=len(candidates))
     try:
-        candidates = _first_answer(going, candidates)
-        _time_the_first(going, candidates)
-        allowed, every_model = _FIRST_SHARE * going.clock.limit, _until_every_model(candidates)
-        _try(going, candidates[:every_model], allowed)
-        if selective and going.tried == every_model:
-            candidates = _without_those_behind(going, candidates)
-        _try(going, candidates, allowed)
-        _more_rounds(going)
-        # What there was no room for, if the forecast was too dark.
-        _try(going, candidates, going.clock.limit - going.kept_for_all_labels)
-        _on_all_labels(going)
+        with backbone.one_bar(60 * budget) as going.bar:
+            _go(going, candidates, selective)
     except KeyboardInterrupt:
         if not any(run.ok for run in going.trained):
             raise
@@ -150,6 +142,21 @@ def search(
             "a larger budget tries all"
         )
     return Found(going.trained, going.on_all, going.rounds, going.clock.elapsed, going.notes)
+
+
+def _go(going: _Going, candidates: Sequence[Candidate], selective: bool) -> None:
+    """All of it, in its order."""
+    candidates = _first_answer(going, candidates)
+    _time_the_first(going, candidates)
+    allowed, every_model = _FIRST_SHARE * going.clock.limit, _until_every_model(candidates)
+    _try(going, candidates[:every_model], allowed)
+    if selective and going.tried == every_model:
+        candidates = _without_those_behind(going, candidates)
+    _try(going, candidates, allowed)
+    _more_rounds(going)
+    # What there was no room for, if the forecast was too dark.
+    _try(going, candidates, going.clock.limit - going.kept_for_all_labels)
+    _on_all_labels(going)
 
 
 class _Going:
@@ -168,6 +175,7 @@ class _Going:
         self.backbone, self.graph, self.budget, self.metric = backbone, graph, budget, metric
         self.seed, self.tell, self.total = seed, tell, total
         self.clock, self.y, self._trust = _Clock(budget, backbone.cost), graph.y.numpy(), trust_in(graph)
+        self.bar: BudgetBar | None = None
         self.trained: list[Run] = []
         self.on_all: dict[Candidate, list[Run]] = {}
         self.notes: list[str] = []
@@ -193,6 +201,9 @@ class _Going:
         self.trained.extend(trained)
         alone = [run for run in trained if not run.candidate.spread]
         self.clock.measure(alone, time.perf_counter() - start)
+        best = self.best() if self.bar is not None and self.bar.visible else None
+        if self.bar is not None and best is not None:
+            self.bar.found(f"{100 * best[1]:.1f} %, {best[0]}")
 
     @property
     def evidence(self) -> Evidence:

@@ -51,7 +51,8 @@ def sides(
     """For each question that the candidates can answer: what the best with it say, and the best without.
 
     Both are chosen, pooled and calibrated as what is used is, among the candidates that have it and among those that do not; and
-    on all groups but one, to predict that one.
+    on all groups but one, to predict that one. Where a short budget had one of them judged on fewer labels, both are held to these,
+    so that a sentence and a table say the same of them.
 
     Args:
         evidence: Of all runs.
@@ -62,10 +63,10 @@ def sides(
     found = {}
     for question, has in QUESTIONS.items():
         if (graph or question != "graph") and len(Counter(map(has, evidence.sound))) == 2:
-            found[question] = (
-                cross_fit(evidence, groups, ensemble=ensemble, among=has),
-                cross_fit(evidence, groups, ensemble=ensemble, among=partial(_lacks, has)),
-            )
+            both = [cross_fit(evidence, groups, ensemble=ensemble, among=side) for side in (has, partial(_lacks, has))]
+            rows = np.intersect1d(both[0].rows, both[1].rows)
+            if len(rows):
+                found[question] = (both[0].of(rows), both[1].of(rows))
     return found
 
 

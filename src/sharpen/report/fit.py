@@ -150,7 +150,7 @@ def fit_lines(summary: Mapping[str, Any]) -> list[str]:
     lines = opening(summary)
     if is_checked(summary):
         lines += [
-            "                        accuracy     ECE   Brier  log-loss   (before calibration → after)",
+            "                        labels  accuracy     ECE   Brier  log-loss   (before calibration → after)",
             _row("chosen", summary["expected"]),
             *(_row(name, account) for name, account in summary["baselines"].items()),
             _LEGEND,
@@ -186,13 +186,14 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
     rest = fit_lines(summary)[1 + len(above) :]
     accounts = {"chosen": summary["expected"], **summary["baselines"]}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("calibration: before → after", no_wrap=False)
+    table.add_column("calibration:\nbefore → after", no_wrap=True)
     for title in ("accuracy", *_ERRORS.values()):
         table.add_column(title, justify="right", no_wrap=True)
     for name, account in accounts.items():
         before, after = account["before"], account["after"]
         errors = (f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
-        table.add_row(name, f"{_percent(after['accuracy'])} %", *errors, style="bold" if name == "chosen" else "")
+        right = f"{_percent(after['accuracy'])} % of {account['nodes']:,}"
+        table.add_row(name, right, *errors, style="bold" if name == "chosen" else "")
     console.print(first, style="bold", markup=False, highlight=False)
     for line in above:
         console.print(line, markup=False, highlight=False)
@@ -204,7 +205,7 @@ def print_fit(summary: Mapping[str, Any], console: Console) -> None:
 def _row(name: str, account: Mapping[str, Any]) -> str:
     before, after = account["before"], account["after"]
     pairs = "  ".join(f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
-    return f"{name:22s}  {_percent(after['accuracy']):>6} %  {pairs}"
+    return f"{name:22s}  {account['nodes']:>6,}  {_percent(after['accuracy']):>6} %  {pairs}"
 
 
 def _abstention(summary: Mapping[str, Any]) -> str:

@@ -51,9 +51,9 @@ def fit_html(report: Mapping[str, Any]) -> str:
     lines += [f"Note: {note}." for note in report["notes"]]
     rows = {"chosen": report["expected"], **report["baselines"]} if is_checked(report) else {}
     keys = (("log_loss", "log-loss"), ("accuracy", "accuracy"), ("brier", "Brier"), ("ece", "ECE"))
-    head = "".join(f"<th>{title}</th>" for _, title in keys)
+    head = "<th>labels</th>" + "".join(f"<th>{title}</th>" for _, title in keys)
     body = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{account['nodes']:,}</td>"
         + "".join(f"<td>{account['after'][key]:.3f}</td>" for key, _ in keys)
         + "</tr>"
         for name, account in rows.items()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
+import pandas as pd
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -23,6 +24,7 @@ from sharpen.prediction import Predictor
 from sharpen.serving.merge import merged_edges, merged_nodes
 
 MOST_BYTES, MOST_NODES, MOST_EDGES = 16 * 2**20, 20_000, 200_000
+_NO_OBJECT = "the request is not one JSON object sent as application/json"
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 _Cell = str | bool | int | float | list[float] | None
@@ -80,6 +82,7 @@ class Served:
     edges: DataTable | None
     id_column: str
     ends: tuple[str, str]
+    _known: list[tuple[pd.DataFrame, list[str]]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def open(cls, predictor: Predictor, nodes: str | None = None, edges: str | None = None) -> Served:
@@ -109,21 +112,35 @@ class Served:
                 f"{MOST_NODES:,} and {MOST_EDGES:,}, or use sharpen predict"
             )
         nodes, rows = merged_nodes(self.nodes, asked.nodes, self.id_column)
-        edges = merged_edges(self.edges, asked.edges, self.ends)
+        if self.nodes is None or asked.edges or any(set(row) != {self.id_column} for row in asked.nodes):
+            frame, notes = self._predicted(nodes, asked.edges)
+        elif nodes.columns.num_rows > self.nodes.columns.num_rows:  # new ones, of which nothing is known
+            frame, notes = self._predicted(nodes, [])
+        else:  # the graph as it is, whose predictions are the same each time
+            if not self._known:
+                self._known.append(self._predicted(self.nodes, []))
+            frame, notes = self._known[0]
+        prefix, found = "probability of ", []
+        records: list[dict[str, Any]] = frame.iloc[rows].to_dict("records")  # type: ignore[assignment]
+        for record in records:
+            each = {name.removeprefix(prefix): record[name] for name in record if name.startswith(prefix)}
+            plain = {name: value for name, value in record.items() if not name.startswith(prefix) and name != "labeled"}
+            if asked.abstain is not None and record["probability"] < asked.abstain:
+                plain["label"] = None
+            found.append(Answer(**plain, probabilities=each if asked.every_class else None))
+        return Answers(predictions=found, notes=notes)
+
+    def _predicted(self, nodes: DataTable, more: list[_Row]) -> tuple[pd.DataFrame, list[str]]:
+        """What is said of every node of a graph, with the probability of each class, and what the asker should know."""
+        edges = merged_edges(self.edges, more, self.ends)
         columns = replace(self.predictor.meaning(), id=self.id_column, source=self.ends[0], target=self.ends[1])
         if columns.label is not None and columns.label not in nodes.names:
             columns = replace(columns, label="")
         notes: list[str] = []
         with Problems() as problems:
             tables = assembled(nodes, edges, columns, problems)
-        frame = self.predictor.predict(tables, notes, abstain=asked.abstain, every_class=asked.every_class)
-        prefix, found = "probability of ", []
-        records: list[dict[str, Any]] = frame.iloc[rows].to_dict("records")  # type: ignore[assignment]
-        for record in records:
-            each = {name.removeprefix(prefix): record[name] for name in record if name.startswith(prefix)}
-            plain = {name: value for name, value in record.items() if not name.startswith(prefix) and name != "labeled"}
-            found.append(Answer(**plain, probabilities=each or None))
-        return Answers(predictions=found, notes=[*(note for note in tables.guesses if "left out" in note), *notes])
+        frame = self.predictor.predict(tables, notes, every_class=True)
+        return frame, [*(note for note in tables.guesses if "left out" in note), *notes]
 
 
 def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
@@ -164,7 +181,17 @@ def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, 
 
     @app.exception_handler(InputError)
     def refused(request: Request, error: InputError) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status_code=422)
+        return _error(str(error), 422)
+
+    @app.exception_handler(UnicodeEncodeError)
+    def halved(request: Request, error: UnicodeEncodeError) -> JSONResponse:
+        return _error(
+            f"the request holds {error.object[error.start]!r}, half of a character; write whole characters", 422
+        )
+
+    @app.exception_handler(Exception)
+    def unforeseen(request: Request, error: Exception) -> JSONResponse:
+        return _error(f"this request ran into a fault of the server ({type(error).__name__}), which its log names", 500)
 
     @app.exception_handler(RequestValidationError)
     def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -172,17 +199,23 @@ def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, 
         where = ".".join(str(part) for part in first["loc"] if part != "body")
         what = f"{where}: {first['msg']}"
         if not where or first["type"] == "json_invalid":
-            what = "the request is not one JSON object sent as application/json"
-        return JSONResponse({"error": f"{what}; see /docs"}, status_code=422)
+            what = _NO_OBJECT
+        return _error(f"{what}; see /docs", 422)
 
     @app.exception_handler(HTTPException)
     def failed(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"error": str(error.detail)}, status_code=error.status_code)
+        unread = error.status_code == 400  # bytes that are no text, numbers or lists beyond what a parser takes
+        return _error(f"{_NO_OBJECT}; see /docs" if unread else str(error.detail), error.status_code)
 
     app.add_middleware(_Limited, most_bytes=most_bytes)
     if "*" not in hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
     return app
+
+
+def _error(text: str, status: int) -> JSONResponse:
+    """An error as JSON, whatever characters it quotes."""
+    return JSONResponse({"error": text.encode("utf-8", "backslashreplace").decode("utf-8")}, status_code=status)
 
 
 class _Limited:
@@ -207,7 +240,7 @@ class _Limited:
             size += len(message.get("body", b""))
             if size > self.most_bytes:
                 error = f"the request is larger than {self.most_bytes:,} bytes; give fewer nodes at once, or use sharpen predict"
-                await JSONResponse({"error": error}, status_code=413)(scope, receive, send)
+                await _error(error, 413)(scope, receive, send)
                 return
             if message["type"] != "http.request" or not message.get("more_body", False):
                 break

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from html import escape
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -59,9 +61,9 @@ class ProgressBar:
             transient=True,
         )
         self._task = self._bar.add_task("training", total=member_epochs, state="")
-        self._total, self._done, self._next_look = max(1, member_epochs), 0, 0.0
+        self._total, self._done, self._next_look, self._best = max(1, member_epochs), 0, 0.0, ""
 
-    def __enter__(self) -> ProgressBar:
+    def __enter__(self) -> Self:
         self._bar.start()
         return self
 
@@ -70,6 +72,11 @@ class ProgressBar:
     ) -> None:
         self._bar.stop()
 
+    @property
+    def visible(self) -> bool:
+        """Whether anybody sees it."""
+        return not self._bar.disable or self._notebook is not None
+
     def advance(self, member_epochs: int, population: Members | None = None) -> None:
         """So many more epochs of single members are done."""
         if self._tell is not None:
@@ -77,15 +84,43 @@ class ProgressBar:
         self._done += member_epochs
         self._bar.advance(self._task, member_epochs)
         # Looking at the population waits for the device, so it is done rarely, and only when somebody sees it.
-        seen = not self._bar.disable or self._notebook is not None
-        if not seen or (time.monotonic() <= self._next_look and self._done < self._total):
+        if not self.visible or (time.monotonic() <= self._next_look and self._done < self._total):
             return
         self._next_look = time.monotonic() + 1
-        state = "" if population is None else _state(population)
+        state = self._best if population is None else _state(population)
         if self._notebook is not None:
             self._notebook.show(self._done / self._total, state)
-        elif population is not None:
+        elif state:
             self._bar.update(self._task, state=state)
+
+
+class BudgetBar(ProgressBar):
+    """One bar over the seconds that a search has, whatever it trains, with the best that it has found.
+
+    Args:
+        seconds: How long the search may take.
+        show: Whether to draw.
+
+    >>> with BudgetBar(60.0, show=False) as bar:
+    ...     bar.found("81.0 %, plain GCN")
+    ...     bar.visible
+    False
+    """
+
+    def __init__(self, seconds: float, show: bool = True) -> None:
+        super().__init__(max(1, round(1000 * seconds)), show)
+        self._start = time.monotonic()
+
+    def tick(self, member_epochs: int = 0) -> None:
+        """Time has gone by; however many epochs were trained in it."""
+        gone = min(self._total, round(1000 * (time.monotonic() - self._start)))
+        self.advance(gone - self._done)
+
+    def found(self, best: str) -> None:
+        """What is best so far, in words."""
+        room = max(20, self._bar.console.width - 70)  # beside the bar, which is narrower where there is little
+        self._best, self._next_look = f"best so far {best}"[:room], 0.0
+        self.tick()
 
 
 def _state(population: Members) -> str:
@@ -93,6 +128,6 @@ def _state(population: Members) -> str:
     state = f"{alive} runs"
     if alive < population.members:
         state += f", {population.members - alive} diverged"
-    if alive:
+    if alive and population.best_val[population.alive].max() > -math.inf:  # where there are validation nodes
         state += f", best validation {100 * float(population.best_val[population.alive].max()):.1f}"
     return state

@@ -181,6 +181,18 @@ def test_choices_change_what_is_seen(browser: Browser, compared: Path) -> None:
         assert tab.complaints == []
 
 
+@pytest.mark.parametrize("width", [400, 1400])
+def test_an_id_of_five_digits_is_not_broken(browser: Browser, fitted: Path, width: int) -> None:
+    with browser.open(fitted, width) as tab:
+        tab.run("document.querySelectorAll('.rows .pick').forEach((pick, i) => { pick.textContent = 48439 + i; })")
+        lines = tab.run(
+            "[...document.querySelectorAll('.rows .pick')].map(pick => pick.getBoundingClientRect().height)"
+        )
+        assert lines
+        line = tab.run("parseFloat(getComputedStyle(document.querySelector('.rows .pick')).fontSize)")
+        assert max(lines) < 2 * line
+
+
 @pytest.mark.parametrize("kind", ["dots", "lines", "matrix", "nodes"])
 def test_pointing_at_a_chart_tells_its_values(browser: Browser, fitted: Path, kind: str) -> None:
     target = {"dots": "[data-kind=dots] .dot", "lines": "[data-kind=lines] .plot", "matrix": ".matrix td.mark",

@@ -194,6 +194,7 @@ def _what_helped(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
             texts("best of the candidates", rows),
             scores("log-loss", "log_loss", 1, 3),
             scores("accuracy, %", "accuracy", 100, 1),
+            numbers("labels", [account["nodes"] for account in rows.values()]),
             scores("Brier", "brier", 1, 3),
             scores("ECE", "ece", 1, 3),
         ],
