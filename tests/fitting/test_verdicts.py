@@ -71,6 +71,18 @@ def test_sentence_and_table_are_of_the_same_labels_where_a_short_budget_left_fol
         assert f"accuracy {100 * account(with_graph, evidence)['after']['accuracy']:.1f} % with it" in answer.text
 
 
+def test_sharpening_is_asked_of_networks_alone() -> None:
+    """A regression that beats every network says nothing about sharpening them."""
+    logistic = Candidate("logistic")
+    graph, sharpening = answers(
+        {GCN: list(range(20)), SHARP: list(range(5)), logistic: [], MLP: list(range(30))}, logistic
+    )
+    assert graph.log_loss.mean_a < sharpening.log_loss.mean_a
+    assert sharpening.text.startswith("Sharpening helps: log-loss ")
+    assert "accuracy 91.7 % with it, 66.7 % without" in sharpening.text
+    assert "What is used does without it. Networks are compared, which alone can be sharpened." in sharpening.text
+
+
 def test_probabilities_tell_where_answers_do_not() -> None:
     """Two models that answer alike: one is surer where it is right. Accuracy cannot tell them apart, log-loss can."""
     wrong = list(range(0, 60, 6))

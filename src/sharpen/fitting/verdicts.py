@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -17,6 +16,11 @@ from sharpen.fitting.evidence import Evidence
 QUESTIONS: dict[str, Callable[[Candidate], bool]] = {
     "graph": lambda candidate: candidate.uses_graph,
     "sharpening": lambda candidate: candidate.sharpens,
+}
+# Like is held against like: only networks can be sharpened, so that they are what is asked about it.
+_ASKED_OF: dict[str, Callable[[Candidate], bool]] = {
+    "graph": lambda candidate: True,
+    "sharpening": lambda candidate: candidate.is_network,
 }
 NAMES = {"graph": "the graph", "sharpening": "sharpening"}
 _METRIC_NAMES = {"accuracy": "accuracy", "balanced-accuracy": "balanced accuracy"}
@@ -50,9 +54,9 @@ def sides(
 ) -> dict[str, tuple[HonestPredictions, HonestPredictions]]:
     """For each question that the candidates can answer: what the best with it say, and the best without.
 
-    Both are chosen, pooled and calibrated as what is used is, among the candidates that have it and among those that do not; and
-    on all groups but one, to predict that one. Where a short budget had one of them judged on fewer labels, both are held to these,
-    so that a sentence and a table say the same of them.
+    Both are chosen, pooled and calibrated as what is used is, among the candidates that have it and among those that do not (of
+    those that could: only networks are asked about sharpening); and on all groups but one, to predict that one. Where a short
+    budget had one of them judged on fewer labels, both are held to these, so that a sentence and a table say the same of them.
 
     Args:
         evidence: Of all runs.
@@ -62,8 +66,13 @@ def sides(
     """
     found = {}
     for question, has in QUESTIONS.items():
-        if (graph or question != "graph") and len(Counter(map(has, evidence.sound))) == 2:
-            both = [cross_fit(evidence, groups, ensemble=ensemble, among=side) for side in (has, partial(_lacks, has))]
+        asked = set(filter(_ASKED_OF[question], evidence.sound))
+        having = set(filter(has, asked))
+        if (graph or question != "graph") and having and having < asked:
+            both = [
+                cross_fit(evidence, groups, ensemble=ensemble, among=side.__contains__)
+                for side in (having, asked - having)
+            ]
             rows = np.intersect1d(both[0].rows, both[1].rows)
             if len(rows):
                 found[question] = (both[0].of(rows), both[1].of(rows))
@@ -98,7 +107,8 @@ def verdict(
     known = ~np.isnan(loss) & ~np.isnan(other_loss)
     surprise = paired_difference(loss[known], other_loss[known], resamples=0)
     points = evidence.difference(hits, other_hits)
-    if max(Counter(map(QUESTIONS[question], evidence.sound)).values()) > 1:
+    asked = list(filter(_ASKED_OF[question], evidence.sound))
+    if max(Counter(map(QUESTIONS[question], asked)).values()) > 1:
         factor = float(np.sqrt(1 + len(groups) / (len(groups) - 1)))
         surprise, points = widened(surprise, factor), widened(points, factor)
     if points.t_interval is not None:  # no difference of two shares is larger
@@ -109,11 +119,9 @@ def verdict(
     ]  # the same labels, so that the three numbers fit together
     clear = surprise.t_interval is not None and (surprise.t_interval[0] > 0 or surprise.t_interval[1] < 0)
     text = _sentence(question, surprise, points, scores, _METRIC_NAMES[metric], clear=clear, helps=helps)
+    if len(asked) < len(evidence.sound):
+        text += " Networks are compared, which alone can be sharpened."
     return Verdict(question, helps, clear, text, surprise, points, evidence.by_group(hits, other_hits, groups))
-
-
-def _lacks(has: Callable[[Candidate], bool], candidate: Candidate) -> bool:
-    return not has(candidate)
 
 
 def _by_row(side: HonestPredictions, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
