@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharpen.batching import Batching
-from sharpen.errors import InputError, did_you_mean
+from sharpen.errors import InputError, check_word
 from sharpen.models.registry import check_model, model_info
 from sharpen.paper import setting
 from sharpen.prior import canonical_prior
@@ -126,7 +126,7 @@ class Trial:
         object.__setattr__(self, "model_args", _canonical(self.model_args))
         object.__setattr__(self, "prior", canonical_prior(self.prior))
         if self.norm is not None:
-            _one_of("norm", self.norm, NORMS)
+            check_word("norm", self.norm, NORMS)
         for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
             value = getattr(self, name)
             if value is not None and (int(value) != value or value < least):
@@ -243,14 +243,6 @@ def _brief(value: object) -> str:
         return repr(value)[:200]
     except (ValueError, RecursionError):  # a number of thousands of digits
         return "without end"
-
-
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        near = did_you_mean(value, allowed)
-        raise InputError(
-            f"is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}", field=name
-        )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharpen.checks import Array
-from sharpen.errors import InputError
+from sharpen.errors import InputError, check_word
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split, draw_split
 
@@ -153,8 +153,7 @@ class Dataset:
     splits: Splits
 
     def __init__(self, name: str, graph: Graph, metric: str = "accuracy", splits: Splits | None = None) -> None:
-        if metric not in _METRICS:
-            raise InputError(f"is {metric!r}; give one of {', '.join(_METRICS)}", field="metric")
+        check_word("metric", metric, _METRICS)
         if metric == "roc-auc" and graph.num_classes != 2:
             raise InputError(
                 f"is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}; give metric='accuracy'",

@@ -97,10 +97,8 @@ def as_text(values: pa.ChunkedArray, place: Callable[[int], str]) -> pa.Array:
     >>> as_text(pa.chunked_array([["007", " "]]), by_row).to_pylist()
     ['007', None]
     """
+    values = decoded(values)
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        values = values.cast(kind.value_type)
-        kind = values.type
     whole: Any = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):  # text beyond 2 GB does not fit one piece of the small type
         whole = whole.cast(pa.large_string()).combine_chunks()
@@ -134,6 +132,27 @@ def canonical(text: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(trimmed, ".0")).as_py():  # ten times faster than the search for the whole pattern
         return trimmed
     return pc.replace_substring_regex(trimmed, WHOLE, r"\1")
+
+
+def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Categories as what they stand for.
+
+    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
+    ['a', 'b', 'a']
+    """
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
+def comparable_cells(table: DataTable, name: str) -> pa.Array | None:
+    """A column in the form in which ids are compared; None of lists and the like, which name no nodes.
+
+    >>> comparable_cells(DataTable("edges.csv", pa.table({"to": [1.0, None]}), by_row), "to").to_pylist()
+    ['1', None]
+    """
+    try:
+        return canonical(table.text(name)).cast(pa.string())
+    except (InputError, pa.ArrowException):
+        return None
 
 
 def comparable_ids(ids: Iterable[object]) -> np.ndarray:
@@ -197,6 +216,16 @@ def to_objects(text: pa.Array) -> np.ndarray:
     return out
 
 
+def first_row(mask: pa.Array | pa.ChunkedArray | np.ndarray) -> int | None:
+    """The first row where something is true, null counting as false; None if there is none.
+
+    >>> first_row(pa.array([None, False, True])), first_row(np.array([False]))
+    (2, None)
+    """
+    true = mask if isinstance(mask, np.ndarray) else np.asarray(pc.fill_null(mask, False))
+    return int(true.argmax()) if true.any() else None
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type is one of text.
 
@@ -238,13 +267,3 @@ def short(value: object) -> str:
     """
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def same_length(lists: Iterable[Any]) -> int | None:
-    """The common length of lists, or None.
-
-    >>> same_length([[1, 2], [3, 4]]), same_length([[1], [1, 2]])
-    (2, None)
-    """
-    lengths = {len(values) for values in lists}
-    return lengths.pop() if len(lengths) == 1 else None

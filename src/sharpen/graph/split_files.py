@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.errors import InputError, reason
+from sharpen.errors import InputError, told_as
 from sharpen.graph.splits import Split, from_masks
 from sharpen.npz import read_npz
 from sharpen.whole import written_whole
@@ -87,7 +87,5 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: there is no such file; check the path")
     if path.suffix == ".npz":
         return {**read_npz(str(path), path, way_out=way_out)}
-    try:
+    with told_as(f"{path} cannot be read", way_out):
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, OSError, TypeError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path} cannot be read ({reason(error)}); {way_out}") from error
