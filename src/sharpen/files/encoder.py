@@ -79,9 +79,7 @@ class FeatureEncoder:
     @property
     def num_features(self) -> int:
         """How many features a node gets."""
-        return (
-            sum(encoding.width for encoding in self.columns) if self.structural is None else len(self.structural.mean)
-        )
+        return sum(each.width for each in self.columns) if self.structural is None else len(self.structural.mean)
 
     @classmethod
     def fit(cls, tables: GraphTables, problems: Problems | None = None) -> FeatureEncoder:
@@ -136,11 +134,9 @@ class FeatureEncoder:
         lines = _grouped([encoding.describe() for encoding in self.columns])
         if self.structural is not None:
             count = len(self.structural.anchors)
-            lines.append(
-                f"no feature column: degree, PageRank and positions relative to {count} nodes take their place"
-                if count
-                else "no feature column and no edges: nothing tells nodes apart, so all get the same answer"
-            )
+            instead = f": degree, PageRank and positions relative to {count} nodes take their place"
+            nothing = " and no edges: nothing tells nodes apart, so all get the same answer"
+            lines.append(f"no feature column{instead if count else nothing}")
         if self.unit is not None:
             lines.append(f"edge weights: divided by {self.unit:g}, their mean")
         return lines
@@ -229,10 +225,9 @@ def _joined(blocks: Sequence[Block]) -> np.ndarray | scipy.sparse.csr_array:
         joined.sort_indices()
         return joined
     out = np.empty((blocks[0].shape[0], sum(block.shape[1] for block in blocks)), dtype=np.float32)
-    start = 0
-    for block in blocks:
-        out[:, start : start + block.shape[1]] = block if isinstance(block, np.ndarray) else block.toarray()
-        start += block.shape[1]
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    for block, end in zip(blocks, ends, strict=True):
+        out[:, end - block.shape[1] : end] = block if isinstance(block, np.ndarray) else block.toarray()
     return out
 
 
@@ -244,7 +239,5 @@ def _grouped(lines: list[str]) -> list[str]:
     for line in lines:
         name, _, rest = line.partition(": ")
         kinds.setdefault(rest.split(",")[0] if not rest.startswith("left out") else rest, []).append(name)
-    return [
-        f"{listed(names, most=3)}: {kind}, {len(names)} column{'s' * (len(names) != 1)}"
-        for kind, names in kinds.items()
-    ]
+    counts = {kind: f"{len(names)} column{'s' * (len(names) != 1)}" for kind, names in kinds.items()}
+    return [f"{listed(names, most=3)}: {kind}, {counts[kind]}" for kind, names in kinds.items()]

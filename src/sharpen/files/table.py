@@ -76,14 +76,11 @@ def check_names(name: str, names: list[str], place: str = "the header") -> None:
         if not column:
             raise InputError(f"{name}, {place}: column {position} has no name; name it, or remove the column")
         if not column.isprintable():
-            raise InputError(
-                f"{name}, {place}: column {position}, {column!r}, holds characters that do not print; rename it"
-            )
+            what = f"column {position}, {column!r}, holds characters that do not print"
+            raise InputError(f"{name}, {place}: {what}; rename it")
         if column in seen:
-            raise InputError(
-                f"{name}, {place}: column {column!r} appears twice (columns {seen[column]} and {position}); "
-                f"rename or remove one"
-            )
+            what = f"column {column!r} appears twice (columns {seen[column]} and {position})"
+            raise InputError(f"{name}, {place}: {what}; rename or remove one")
         seen[column] = position
 
 
@@ -98,25 +95,18 @@ def as_text(values: pa.ChunkedArray, place: Callable[[int], str]) -> pa.Array:
     ['007', None]
     """
     values = decoded(values)
-    kind = values.type
     whole: Any = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):  # text beyond 2 GB does not fit one piece of the small type
         whole = whole.cast(pa.large_string()).combine_chunks()
     if is_text(whole.type):
         blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(whole)), 0)
         return pc.if_else(blank, pa.scalar(None, whole.type), whole)
-    if pa.types.is_null(kind):
-        return whole.cast(pa.string())
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(whole.type):
         return _floats_as_text(whole)
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_temporal(kind)
-        or pa.types.is_decimal(kind)
-    ):
+    plain = (pa.types.is_null, pa.types.is_integer, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_decimal)
+    if any(is_it(whole.type) for is_it in plain):
         return whole.cast(pa.string())
-    raise InputError(f"{place(0)} holds {printable(str(kind))} values; give one text or number per row")
+    raise InputError(f"{place(0)} holds {printable(str(whole.type))} values; give one text or number per row")
 
 
 def canonical(text: pa.Array) -> pa.Array:
@@ -173,36 +163,27 @@ def from_objects(values: list[Any], place: Callable[[int], str]) -> pa.Array:
     Traceback (most recent call last):
     sharpen.errors.InputError: row 2 is the text 'x', but row 1 is a number; give all values of a column the same type
     """
-    first: tuple[str, int] | None = None
-    mixed = len(set(map(type, values)) - {type(None)}) > 1
-    for row, value in enumerate(values):
-        if value is None:
-            continue
-        what = _what(value)
+    first = next((row for row, value in enumerate(values) if value is not None), None)
+    if first is None:
+        return pa.array(values, pa.null())
+    kind = _what(values[first])
+    alike = len(set(map(type, values)) - {type(None)}) == 1 and kind not in (None, "list of numbers")
+    for row, value in enumerate(values if not alike else []):
+        what = kind if value is None else _what(value)
         if what is None:
             raise InputError(f"{place(row)} is {short(value)}; give one text or number, or a list of numbers")
-        if first is None:
-            first = (what, row)
-            if not mixed and what != "list of numbers":
-                break  # the others are of the same type
-        elif first[0] != what:
-            raise InputError(
-                f"{place(row)} is the {what} {short(value)}, but {place(first[1])} is a {first[0]}; "
-                f"give all values of a column the same type"
-            )
-    kinds: dict[str, Any] = {
-        "truth value": pa.bool_(), "number": None, "text": pa.string(), "list of numbers": pa.list_(pa.float64())
-    }  # fmt: skip
+        if what != kind:
+            both = f"{place(row)} is the {what} {short(value)}, but {place(first)} is a {kind}"
+            raise InputError(f"{both}; give all values of a column the same type")
+    kinds = {"truth value": pa.bool_(), "text": pa.string(), "list of numbers": pa.list_(pa.float64())}
     try:
-        if first is not None and first[0] == "number" and any(isinstance(v, float) for v in values):
+        if kind == "number" and any(isinstance(v, float) for v in values):
             return pa.array([None if v is None else float(v) for v in values], pa.float64())
-        return pa.array(values, kinds[first[0]] if first else pa.null())
+        return pa.array(values, kinds.get(str(kind)))
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        if first is not None and first[0] == "number":  # whole numbers too large for 64 bits are names, not amounts
+        if kind == "number":  # whole numbers too large for 64 bits are names, not amounts
             return pa.array([None if v is None else str(v) for v in values], pa.string())
-        raise InputError(
-            f"{place(first[1] if first else 0)} cannot be kept ({reason(error)}); write it as plain text"
-        ) from error
+        raise InputError(f"{place(first)} cannot be kept ({reason(error)}); write it as plain text") from error
 
 
 def to_objects(text: pa.Array) -> np.ndarray:
