@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,6 +30,7 @@ from sharpen.training.ranks import joined
 from sharpen.training.records import way_note
 from sharpen.training.trials import as_dataset, blueprint_of, resolve
 from sharpen.trial import OBJECTIVE, Record, Trial, to_frame
+from sharpen.whole import json_bytes
 
 if TYPE_CHECKING:
     from sharpen.graph import Split
@@ -114,11 +114,10 @@ class ComparisonResult:
         """The files of a results folder by name, each with what writes it."""
         from sharpen.report.page import write_page
 
-        text = json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)
         files: dict[str, Callable[[Path], object]] = {
             "records.parquet": to_frame(self.records).to_parquet,
             "traces.npz": partial(_write_traces, records=self.records),
-            "comparison.json": lambda path: path.write_bytes(text.encode("utf-8", "backslashreplace")),
+            "comparison.json": lambda path: path.write_bytes(json_bytes(self.summary)),
         }
         return files | ({"page.html": partial(write_page, self.page())} if page else {})
 

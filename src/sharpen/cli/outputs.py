@@ -98,15 +98,6 @@ def write_together(folder: Path, files: _Files) -> None:
         raise
 
 
-def text_bytes(text: str) -> bytes:
-    """Text as UTF-8; half a character, as in the name of a file that is not text, is written as its number.
-
-    >>> text_bytes("n\\udcff.csv")
-    b'n\\\\udcff.csv'
-    """
-    return text.encode("utf-8", "backslashreplace")
-
-
 def _write_all(folder: Path, files: _Files) -> None:
     unfinished = _unfinished(folder)
     try:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sharpen.cli.options import DataFolder
-from sharpen.cli.outputs import make_folder, text_bytes, write_together
+from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
 from sharpen.studies.protocol import ALL, known_protocol, rate_of
+from sharpen.whole import text_bytes
 
 if TYPE_CHECKING:
     from sharpen.report.blocks import Report
