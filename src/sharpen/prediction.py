@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,8 @@ class Predictor:
         """Reads a model that ``sharpen fit`` saved."""
         classifier = NodeClassifier.load(path, device=device)
         if "encoder" not in classifier.extra_:
-            raise InputError(
-                f"{path}: does not know how to make features from tables; give a model that sharpen fit has saved"
-            )
+            why = "does not know how to make features from tables"
+            raise InputError(why, place=str(path), hint="give a model that sharpen fit has saved")
         saved = classifier.extra_.get("columns")
         if not isinstance(saved, dict) or not all(value is None or isinstance(value, str) for value in saved.values()):
             raise InputError(f"{path}: does not say which columns it was fitted on; it is damaged, so fit again")
@@ -83,23 +82,19 @@ class Predictor:
             try:
                 return self._checked(read_nodes_and_edges(nodes, edges, columns))
             except InputError:  # most likely there is no such column; anything else is said again below
-                columns = Columns(
-                    **{**vars(columns), "label": ""}
-                )  # none, and none guessed: a feature must not be taken for it
+                columns = replace(columns, label="")  # none, and none guessed: a feature must not be taken for it
         return self._checked(read_nodes_and_edges(nodes, edges, columns))
 
     def _checked(self, tables: GraphTables) -> GraphTables:
         """Refuses to do without edges what was learnt with them, unless that is said."""
         count = self.classifier.extra_.get("edges")
         if type(count) is not int or count < 0:
-            raise InputError(
-                f"{self.name}: does not say how many edges it was fitted with; it is damaged, so fit again"
-            )
+            why = "does not say how many edges it was fitted with"
+            raise InputError(why, place=self.name, hint="it is damaged, so fit again")
         if count and not tables.edges_given:
-            raise InputError(
-                f"{self.name}: was fitted with {count} edge{'s' * (count != 1)}, but none are given; give the edges file after "
-                f"{tables.name}, one with a header only if there are none"
-            )
+            why = f"was fitted with {count} edge{'s' * (count != 1)}, but none are given"
+            way_out = f"give the edges file after {tables.name}, one with a header only if there are none"
+            raise InputError(why, place=self.name, hint=way_out)
         return tables
 
     def predict(

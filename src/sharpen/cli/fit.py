@@ -104,16 +104,8 @@ def fit(
     files = [name, "model.safetensors", "summary.json", *["page.html"] * page]
     with output_folder(folder, [*files, *["suggestions.csv"] * (suggest is not None)]):
         classifier.fit(read.graph)
-        summary, written = _results(
-            classifier,
-            read,
-            name,
-            nodes.name if page else None,
-            abstain=abstain,
-            every_class=every_class,
-            suggest=suggest,
-            explain=explain,
-        )
+        asked: dict[str, Any] = {"abstain": abstain, "every_class": every_class, "suggest": suggest, "explain": explain}
+        summary, written = _results(classifier, read, name, nodes.name if page else None, **asked)
         summary["total_seconds"] = round(time.perf_counter() - start, 2)
         write_together(folder, written)
     if as_json:

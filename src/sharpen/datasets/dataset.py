@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharpen.checks import Array
+from sharpen.datasets.catalog import CATALOG
 from sharpen.errors import InputError, check_word
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split, draw_split
@@ -63,6 +64,16 @@ class Splits(Mapping[str, Split]):
         self._paper = tuple(self._given if paper is None else paper)
         self._paired = paired if paired is not None or self._given else "stratified-60-20-20-seed{seed}"
         self._drawn: dict[str, Split] = {}
+
+    @classmethod
+    def known(cls, name: str, y: Array, given: Iterable[Split] = ()) -> Splits:
+        """The splits of a dataset that the catalog knows, as it calls them.
+
+        >>> Splits.known("digits", [0, 1] * 5).paper
+        ('balanced-5-500-1000-seed0',)
+        """
+        names = CATALOG[name].splits
+        return cls(given, y, paper=names.paper, paired=names.paired)
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -161,18 +172,10 @@ class Dataset:
             )
         if splits is None:
             splits = Splits(y=graph.y)
-        for given in splits.given:
-            _check(splits[given], graph)
+        for given in splits.given:  # one whose class is unknown could neither be learnt from nor scored
+            for part, mask in zip(("train", "val", "test"), splits[given].masks(graph.num_nodes), strict=True):
+                for node in (mask & (graph.y < 0)).nonzero()[:1, 0].tolist():
+                    what = f"split {given!r} has node {node} in {part}, but its class is unknown"
+                    raise InputError(f"{what}; take it out of the split, or give its class in y")
         for field, value in (("name", name), ("graph", graph), ("metric", metric), ("splits", splits)):
             object.__setattr__(self, field, value)
-
-
-def _check(split: Split, graph: Graph) -> None:
-    """Every node of a split must exist and have a class: one without could neither be learnt from nor scored."""
-    for field, mask in zip(("train", "val", "test"), split.masks(graph.num_nodes), strict=True):
-        unknown = (mask & (graph.y < 0)).nonzero()
-        if unknown.numel():
-            raise InputError(
-                f"split {split.name!r} has node {int(unknown[0])} in {field}, but its class is unknown; "
-                "take it out of the split, or give its class in y"
-            )

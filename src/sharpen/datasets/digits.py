@@ -51,8 +51,7 @@ def load(name: str, root: Folder = None) -> Dataset:
         class_names=[str(digit) for digit in range(10)],
         name=name,
     )
-    balanced = "balanced-5-500-1000-seed{seed}"
-    return Dataset(name, graph, splits=Splits(y=graph.y, paper=[balanced.format(seed=0)], paired=balanced))
+    return Dataset(name, graph, splits=Splits.known(name, graph.y))
 
 
 def nearest_neighbors(points: np.ndarray, k: int) -> np.ndarray:

@@ -84,30 +84,25 @@ class Served:
     @classmethod
     def open(cls, predictor: Predictor, nodes: str | None = None, edges: str | None = None) -> Served:
         """Reads the files of a graph, if there are any, and tries them."""
-        columns = predictor.columns
         if nodes is None:
-            id_column = columns.get("id") or "id"
-            return cls(
-                predictor, None, None, id_column, (columns.get("source") or "source", columns.get("target") or "target")
-            )
+            id_column, *ends = (predictor.columns.get(name) or name for name in ("id", "source", "target"))
+            return cls(predictor, None, None, id_column, (ends[0], ends[1]))
         tables = predictor.read(nodes, edges)
         with Problems() as problems:
             files = read_tables(nodes, edges, predictor.meaning(), problems)
         if files.whole is not None:
             raise InputError(f"{nodes} holds a whole graph; serve takes a table of nodes and one of edges")
-        id_column, ends = str(tables.id_column), ("source", "target")
+        id_column, source, target = str(tables.id_column), "source", "target"
         if files.edges is not None:
             source, target, _ = edge_ends(files.edges, predictor.meaning(), id_keys(files.nodes, id_column))
-            ends = (source, target)
-        return cls(predictor, files.nodes, files.edges, id_column, ends)
+        return cls(predictor, files.nodes, files.edges, id_column, (source, target))
 
     def answer(self, asked: Asked) -> Answers:
         """Predictions for the nodes of one request."""
         if len(asked.nodes) > MOST_NODES or len(asked.edges) > MOST_EDGES:
-            raise InputError(
-                f"{len(asked.nodes):,} nodes and {len(asked.edges):,} edges are too many for one request; give at most "
-                f"{MOST_NODES:,} and {MOST_EDGES:,}, or use sharpen predict"
-            )
+            way_out = f"give at most {MOST_NODES:,} and {MOST_EDGES:,}, or use sharpen predict"
+            what = f"{len(asked.nodes):,} nodes and {len(asked.edges):,} edges are too many for one request"
+            raise InputError(what, hint=way_out)
         nodes, rows = merged_nodes(self.nodes, asked.nodes, self.id_column)
         edges = merged_edges(self.edges, asked.edges, self.ends)
         columns = replace(self.predictor.meaning(), id=self.id_column, source=self.ends[0], target=self.ends[1])
