@@ -60,4 +60,4 @@ def load(name: str, root: Folder = None) -> Dataset:
     )
     triples = zip(*(arrays[key] for key in masks), strict=True)
     given = [from_masks(train, val, test, f"given-{i}") for i, (train, val, test) in enumerate(triples)]
-    return Dataset(name, graph, CATALOG[name].metric, Splits.known(name, graph.y, given))
+    return Dataset(name, graph, CATALOG[name].metric, Splits(given, y=graph.y))

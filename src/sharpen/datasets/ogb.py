@@ -99,7 +99,7 @@ def load(name: str, root: Folder = None) -> Dataset:
         class_names=_class_names(categories),
         name=name,
     )
-    return Dataset(name, graph, splits=Splits.known(name, graph.y, [split]))
+    return Dataset(name, graph, splits=Splits([split], y=graph.y))
 
 
 def _read(path: Path, header: int | None = None) -> pd.DataFrame:

@@ -55,4 +55,4 @@ def load(name: str, root: Folder = None) -> Dataset:
     edge_index = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
     graph = Graph(x, both_directions(edge_index), y, _CLASS_NAMES, name)
     given = [from_masks(train[i], val[i] | stopping[i], test, name=f"given-{i}") for i in range(len(train))]
-    return Dataset(name, graph, splits=Splits.known(name, graph.y, given))
+    return Dataset(name, graph, splits=Splits(given, y=graph.y))

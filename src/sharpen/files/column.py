@@ -130,9 +130,8 @@ class DataColumn:
         # The square of a larger one is infinite.
         if (row := first_row(present & ~(np.abs(numbers) < 1e150))) is not None:
             kind = "not a number (NaN)" if np.isnan(numbers[row]) else "infinite or too large"
-            raise InputError(
-                f"{self.place(row)} is {kind}; leave the cell blank if the value is unknown, or {self.way_out}"
-            )
+            way_out = f"leave the cell blank if the value is unknown, or {self.way_out}"
+            raise InputError(f"{self.place(row)} is {kind}; {way_out}")
         return numbers
 
     def truths(self) -> np.ndarray:
@@ -145,18 +144,16 @@ class DataColumn:
         yes, no = (np.asarray(pc.is_in(lower, pa.array(words, lower.type))) for words in (TRUE, FALSE))
         missing = np.asarray(lower.is_null())
         if (row := first_row(~(yes | no | missing))) is not None:
-            raise InputError(
-                f"{self.place(row)} is {self.filled[row].as_py()!r}, but was true or false when the model was fitted; "
-                f"write true or false, or leave the cell blank"
-            )
+            what = f"{self.place(row)} is {self.filled[row].as_py()!r}, but was true or false when the model was fitted"
+            raise InputError(what, hint="write true or false, or leave the cell blank")
         return np.where(missing, np.nan, yes.astype(np.float64))
 
     def refuse_commas(self) -> None:
         """An InputError if most values are numbers with commas, which are not read as decimal ones for all that."""
         separated = self.delimiter in SEPARATED_BY
-        if self.first(_DECIMAL_COMMA) is None or self.share(COMMA_NUMBER if separated else _DECIMAL_COMMA) <= MOSTLY:
+        row = self.first(_DECIMAL_COMMA)
+        if row is None or self.share(COMMA_NUMBER if separated else _DECIMAL_COMMA) <= MOSTLY:
             return
-        row = self.first(_DECIMAL_COMMA) or 0
         why = "with a comma in the number"
         if separated:
             stray = self.first(COMMA_NUMBER, matching=False)

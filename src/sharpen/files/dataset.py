@@ -99,9 +99,8 @@ def dataset_name(nodes: Path | str) -> str:
 
 def graph_from_paths(data: Any, columns: Columns | None, tell: Callable[[str], None]) -> Any:
     """The graph in the file, or in the files of nodes and edges, whose paths are given; anything else as it is."""
-    if isinstance(data, str) and (data in CATALOG or not looks_like_a_file(data)):
-        return data
-    if not isinstance(data, str | Path | tuple):
+    a_name = isinstance(data, str) and (data in CATALOG or not looks_like_a_file(data))
+    if a_name or not isinstance(data, str | Path | tuple):
         return data
     paths = data if isinstance(data, tuple) else (data, None)
     if len(paths) != 2:

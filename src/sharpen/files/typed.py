@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from sharpen import limits
 from sharpen.errors import InputError, told_as
 from sharpen.files.content import Content
-from sharpen.files.delimited import Lines, check_text
+from sharpen.files.delimited import check_text, line_finder
 from sharpen.files.footer import column_chunks
 from sharpen.files.table import DataTable, by_row, check_names, from_objects
 from sharpen.limits import check_cells, check_columns, check_unpacked
@@ -123,12 +123,12 @@ def read_json_lines(content: Content) -> DataTable:
         raise InputError(f"{name} holds only blank lines; write one JSON object per line")
     stripped = [key.strip() for key in columns]
     check_names(name, stripped, "the keys")
-    lines = Lines(name, lambda again: _lines(again.data))
+    locate = line_finder(name, lambda again: _lines(again.data))
     arrays = [
-        from_objects(values, lambda row, key=key: f"{name} {lines.locate(row)}, column {key!r}")  # type: ignore[misc]
+        from_objects(values, lambda row, key=key: f"{name} {locate(row)}, column {key!r}")  # type: ignore[misc]
         for key, values in columns.items()
     ]
-    return DataTable(name, pa.table(dict(zip(stripped, arrays, strict=True))), lines.locate)
+    return DataTable(name, pa.table(dict(zip(stripped, arrays, strict=True))), locate)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
