@@ -33,6 +33,8 @@ from sharpen.trial import OBJECTIVE, Record, Trial, to_frame
 from sharpen.whole import json_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sharpen.graph import Split
     from sharpen.models.blueprint import Blueprint
     from sharpen.report.page.document import Page
@@ -121,21 +123,18 @@ class ComparisonResult:
         }
         return files | ({"page.html": partial(write_page, self.page())} if page else {})
 
-    def _printed(self, html: bool) -> str:
+    def _printed(self, html: bool) -> Console:
         from rich.console import Console
 
-        console = Console(file=StringIO(), width=120, record=html, force_terminal=html, highlight=False)
+        console = Console(file=StringIO(), width=120, record=True, force_terminal=html, highlight=False)
         print_comparison(self.comparison, console, tuple(self.notes))
-        if html:
-            return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
-        assert isinstance(console.file, StringIO)
-        return console.file.getvalue().rstrip()
+        return console
 
     def __repr__(self) -> str:
-        return self._printed(html=False)
+        return self._printed(html=False).export_text().rstrip()
 
     def _repr_html_(self) -> str:
-        return self._printed(html=True)
+        return self._printed(html=True).export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
 def compare(

@@ -99,8 +99,3 @@ def _share(value: float | None) -> str:
 def _gigabytes(peak: int) -> str:
     """A GPU's peak memory; on a CPU the two sides share a process, and nobody knows."""
     return f"{peak / 1e9:.2f}" if peak else "-"
-
-
-def script() -> None:
-    """The same as a program of its own."""
-    typer.run(bench)

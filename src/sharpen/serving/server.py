@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import Message, Receive, Scope, Send
 
 from sharpen.errors import InputError, Problems
 from sharpen.files.edges import edge_ends
@@ -29,15 +29,13 @@ _Cell = str | bool | int | float | list[float] | None
 _Row = dict[str, _Cell]
 
 
+_EXAMPLE: Any = {"nodes": [{"id": "new", "age": 31}], "edges": [{"source": "new", "target": "a"}]}
+
+
 class Asked(BaseModel):
     """Nodes to label, by column; one with a known id changes the columns it names, for this request alone."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"nodes": [{"id": "new", "age": 31}], "edges": [{"source": "new", "target": "a"}]}]
-        },
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
     nodes: Annotated[list[_Row], Field(min_length=1, description="A row for each node: its id, and other columns.")]
     edges: Annotated[list[_Row], Field(description="Edges beside those that are served: source and target.")] = []
     every_class: Annotated[bool, Field(description="Whether to give the probability of each class.")] = False
@@ -186,12 +184,7 @@ class _Limited:
     def __init__(self, app: Any, most_bytes: int) -> None:
         self.app, self.most_bytes = app, most_bytes
 
-    async def __call__(
-        self,
-        scope: MutableMapping[str, Any],
-        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -208,7 +201,7 @@ class _Limited:
                 break
         remaining = iter(messages)
 
-        async def again() -> MutableMapping[str, Any]:
+        async def again() -> Message:
             return next(remaining, None) or await receive()
 
         await self.app(scope, again, send)
