@@ -227,7 +227,6 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         """Writes weights and settings to a safetensors file; a module's code is not part of it.
 
         Args:
-            path: Where to, such as ``model.safetensors``.
             extra: What else to keep (``extra_`` after :meth:`load`), such as how features were made; anything that JSON holds.
         """
         fitted, own_code = self._checked(), self._own_code()
@@ -245,7 +244,6 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         """Reads what :meth:`save` wrote. No code in the file is run, and none that it names: there is none in it.
 
         Args:
-            path: The file.
             model: The model of your own, or several, if it was fitted with one: as for the classifier itself.
             device: Where to predict; None: as when it was fitted.
         """

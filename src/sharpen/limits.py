@@ -22,8 +22,6 @@ def check_unpacked(name: str, size: int, packed: int, free: int | None = None) -
     """Refuses a part of a file that would be unpacked from ``packed`` to ``size`` bytes, if that is too many.
 
     Args:
-        name: What to call it.
-        size, packed: Bytes.
         free: What is allowed in any case; None: ``_FREE_BYTES``.
 
     >>> check_unpacked("nodes.csv.gz", 1000, packed=10)
@@ -76,13 +74,7 @@ def check_columns(name: str, count: int, way_out: str = "leave some out, or give
 
 
 def check_cells(name: str, rows: int, columns: int, written: int, free: int) -> None:
-    """Refuses a table that is large only by cells that cost the file nothing.
-
-    Args:
-        name: The file.
-        rows, columns: Of the table.
-        written: How many bytes or cells the file spends on it.
-        free: How many cells are allowed in any case.
+    """Refuses a table that is large only by cells that cost the file nothing: it spends ``written`` bytes or cells on them.
 
     >>> check_cells("nodes.jsonl", 20_000, 20_000, written=40_000, free=2**25)
     Traceback (most recent call last):

@@ -69,11 +69,7 @@ def _forgettable(path: Path, name: str) -> int:
 
 
 def free_cores(sharers: int = 1, root: Path = Path("/")) -> int:
-    """How many cores this process can compute on now without waiting for others; at least one.
-
-    Args:
-        sharers: How many processes, this one among them, compute as it does.
-        root: Where the system's files are.
+    """How many cores this process, one of several ``sharers``, can compute on now without waiting for others; at least one.
 
     >>> 1 <= free_cores() <= cores()
     True

@@ -25,8 +25,6 @@ def read_npz(
     wrong is an :class:`~sharpen.errors.InputError` that begins with ``name``.
 
     Args:
-        name: What to call the file in messages.
-        source: Where it lies, or its bytes.
         keys: What to read; others are not touched: files of old hold pickled ones beside. None: all.
         way_out: What to do about a file that cannot be used.
 

@@ -18,19 +18,12 @@ from sharpen.fitting.predictions import prediction_frame
 
 @dataclass(frozen=True)
 class Predictor:
-    """A saved model that knows how its features were made.
+    """A saved model that knows how its features were made."""
 
-    Args:
-        name: The file as the user named it.
-        classifier: What predicts.
-        encoder: What makes features of tables.
-        columns: What the columns were called when the model was fitted.
-    """
-
-    name: str
+    name: str  # the file as the user named it
     classifier: NodeClassifier = field(repr=False)
     encoder: FeatureEncoder = field(repr=False)
-    columns: Mapping[str, str | None]
+    columns: Mapping[str, str | None]  # what they were called when the model was fitted
 
     @classmethod
     def load(cls, path: Path | str, device: str = "auto") -> Predictor:
@@ -50,12 +43,7 @@ class Predictor:
         return [str(name) for name in self.classifier.classes_]
 
     def meaning(self, named: Mapping[str, str | None] | None = None, *, strict: bool = False) -> Columns:
-        """What columns mean: as they are named now, else as when the model was fitted.
-
-        Args:
-            named: ``id``, ``label``, ``source``, ``target`` and ``weight``, None where not named.
-            strict: As for :class:`sharpen.files.Columns`.
-        """
+        """What columns mean: as they are named now, else as when the model was fitted."""
         named = named or {}
         keys = ("id", "label", "source", "target", "weight")
         columns: dict[str, Any] = {key: named.get(key) or self.columns.get(key) for key in keys}
@@ -100,13 +88,7 @@ class Predictor:
     def predict(
         self, tables: GraphTables, notes: list[str], *, abstain: float | None = None, every_class: bool = False
     ) -> pd.DataFrame:
-        """A row for each node, as :func:`sharpen.fitting.predictions.prediction_frame` makes it.
-
-        Args:
-            tables: The graph.
-            notes: Receives what the user should know.
-            abstain, every_class: As for :func:`sharpen.fitting.predictions.prediction_frame`.
-        """
+        """A row for each node, as :func:`sharpen.fitting.predictions.prediction_frame` makes it."""
         classifier, encoder = self.classifier, self.encoder
         graph = to_graph(tables, encoder.transform(tables, notes), self.classes, unit=encoder.unit, notes=notes)
         if graph.edge_weight is not None and encoder.unit is not None:

@@ -79,7 +79,6 @@ def proportions(prior: str, num_classes: int, labels: ArrayLike, every_label: Ar
 
     Args:
         prior: As :func:`canonical_prior` gives it.
-        num_classes: Of the graph.
         labels: The training labels, for ``labels``. One is added to the count of each class (Laplace), so that none is ruled out.
         every_label: All labels of the graph, for ``oracle``; likewise.
 
@@ -102,7 +101,6 @@ def prior_by_class(given: Any, class_names: Sequence[str]) -> str | None:
     Args:
         given: A word; shares by class name, as a mapping or as ``gop=0.85,dem=0.15``; shares in the order of the classes; a file
             with a row ``class,share`` for each class; or None.
-        class_names: In the order of the classes.
 
     >>> prior_by_class("gop=0.85,dem=0.15", ["dem", "gop"]), prior_by_class({"dem": 0.2, "gop": 0.8}, ["dem", "gop"])
     ('0.15,0.85', '0.2,0.8')

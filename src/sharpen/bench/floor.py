@@ -39,12 +39,7 @@ class Ceiling:
 
 
 def work(network: Network, nodes: int, feature_entries: int, edges: int) -> EpochWork:
-    """The least work of one member's epoch.
-
-    Args:
-        network: The architecture.
-        nodes, edges: Of the graph; edges are entries of the adjacency.
-        feature_entries: Non-zero features: what a sparse first product has to multiply.
+    """The least work of one member's epoch; ``edges`` are entries of the adjacency, ``feature_entries`` those that are not 0.
 
     >>> from sharpen.models.mlp import MLP
     >>> work(MLP.fused(10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops

@@ -66,7 +66,6 @@ def _score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: boo
 
     Args:
         frame: As :func:`sharpen.fitting.predictions.prediction_frame` makes it, or read back from CSV as text.
-        truth: Labels by id; None where unknown.
         everything: Whether to count nodes whose label was given to the fit.
 
     >>> import pandas as pd

@@ -141,15 +141,7 @@ def _results(
     suggest: int | None,
     explain: int,
 ) -> tuple[dict[str, Any], dict[str, Callable[[Path], object]]]:
-    """What summary.json holds of a fit, and what writes each of its files.
-
-    Args:
-        classifier: Fitted.
-        read: What it was fitted on.
-        name: Of the file of predictions.
-        page: What the report calls the graph; None for no report.
-        abstain, every_class, suggest, explain: As for the command.
-    """
+    """What summary.json holds of a fit, and what writes each of its files."""
     from sharpen.files import write_predictions
     from sharpen.files.feature_names import feature_names
     from sharpen.fitting.predictions import prediction_frame

@@ -55,10 +55,6 @@ def make_folder(folder: Path, names: Collection[str] = ()) -> None:
 def output_folder(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
     """A folder that can be written to, made if need be; if the block fails, what was made for it and is empty goes again.
 
-    Args:
-        folder: The folder.
-        names: Of the files that are to be written there.
-
     >>> with tempfile.TemporaryDirectory() as parent, output_folder(Path(parent, "new")) as folder:
     ...     folder.is_dir()
     True
@@ -78,10 +74,6 @@ def write_together(folder: Path, files: _Files) -> None:
     """Write files under temporary names and move them to their places once all are written.
 
     Where that fails, they are written to a folder of their own instead, and the error says which.
-
-    Args:
-        folder: Where to; it exists.
-        files: By name, what writes the file to a path.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_together(Path(folder), {"a.txt": lambda path: path.write_text("whole")})

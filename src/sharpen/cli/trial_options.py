@@ -22,7 +22,6 @@ def trial_options(command: Callable[..., Any], defaults: Mapping[str, Any] | Non
     A new field of :class:`sharpen.Trial` becomes an option by its line in :data:`sharpen.trial.OPTIONS`.
 
     Args:
-        command: The command.
         defaults: The fields to offer, with what they are unless given. None: all of them, with the paper's settings.
 
     >>> def command(**settings: object) -> None: ...

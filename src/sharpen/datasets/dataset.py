@@ -40,6 +40,8 @@ class Splits(Mapping[str, Split]):
     >>> splits = Splits([Split("mine", [0], [1], [2])], y=[0, 1] * 5)
     >>> list(splits), splits["ratio-50-30-20-seed4"]
     (['mine'], Split('ratio-50-30-20-seed4', train=5, val=3, test=2))
+    >>> splits.given, splits.paper
+    (('mine',), ('mine',))
     >>> splits["yours"]
     Traceback (most recent call last):
     sharpen.datasets.dataset.NoSuchSplit: split 'yours' cannot be drawn; write it like 'balanced-20-500-1000-seed0' or
@@ -77,20 +79,12 @@ class Splits(Mapping[str, Split]):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of the given splits, in order.
-
-        >>> Splits([Split("mine", [0], [1], [2])]).given
-        ('mine',)
-        """
+        """The names of the given splits, in order."""
         return tuple(self._given)
 
     @property
     def paper(self) -> tuple[str, ...]:
-        """The names of the paper's splits, in order.
-
-        >>> Splits(y=[0, 1] * 5, paper=["balanced-1-2-2-seed123"]).paper
-        ('balanced-1-2-2-seed123',)
-        """
+        """The names of the paper's splits, in order."""
         return self._paper
 
     def paired(self, n: int) -> tuple[Split, ...]:

@@ -55,11 +55,7 @@ def load(name: str, root: Folder = None) -> Dataset:
 
 
 def nearest_neighbors(points: np.ndarray, k: int) -> np.ndarray:
-    """The k nearest other points of each point, nearest first.
-
-    Args:
-        points: Integers, ``[N, F]``, so that distances are exact and ties are the same on every machine.
-        k: How many.
+    """The k nearest other points of each point, nearest first; of integers, for exact distances and the same ties everywhere.
 
     >>> nearest_neighbors(np.array([[0], [1], [2], [9]]), k=2)
     array([[1, 2],

@@ -27,11 +27,7 @@ class _Source(Protocol):
 
 
 def find_dataset(name: str, root: Folder = None) -> Path | None:
-    """The folder on this machine that holds the files of a dataset, or None if it would have to be downloaded.
-
-    Args:
-        name: The name to load it by.
-        root: The data folder to look in before the cache. None: that of ``SHARPEN_DATA``.
+    """The folder on this machine that holds the files of a dataset, ``root`` first; None if it would have to be downloaded.
 
     >>> find_dataset("digits").name  # with scikit-learn
     'data'
@@ -65,9 +61,6 @@ def add_dataset(dataset: Dataset) -> str:
     """Lets a dataset of your own be loaded by name in this process, as studies do; gives the name.
 
     The name ends in a part of the graph's fingerprint: records of it are never taken for those of another state of it.
-
-    Args:
-        dataset: The graph and how it is scored.
 
     >>> graph = load_dataset("digits").graph
     >>> add_dataset(Dataset("mine", graph)) == f"mine-{graph.fingerprint[:8]}"

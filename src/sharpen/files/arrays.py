@@ -46,19 +46,12 @@ _PARTS = ("x", "edge_index", "y", "edge_weight", "ids")
 
 @dataclass(frozen=True)
 class GraphFile:
-    """A graph that one file holds whole.
-
-    Args:
-        nodes: The nodes; the column of ids is ``id``.
-        edge_index: ``[2, E]`` row numbers of ``nodes``.
-        edge_weight: ``[E]``, or None.
-        label_column: Which column holds the classes, where the format says so.
-    """
+    """A graph that one file holds whole."""
 
     nodes: DataTable
-    edge_index: np.ndarray
+    edge_index: np.ndarray  # [2, E] row numbers of nodes, whose column of ids is "id"
     edge_weight: np.ndarray | None
-    label_column: str | None = None
+    label_column: str | None = None  # where the format says so
 
 
 def read_npz(content: Content) -> GraphFile:

@@ -111,11 +111,7 @@ class DataColumn:
         return self.is_text and self.share(DATE) > 0.9
 
     def days(self, day_first: bool) -> np.ndarray:
-        """Dates as days since 1970, NaN where missing or no date.
-
-        Args:
-            day_first: How to read ``3/4/2020``, as :func:`sharpen.files.dates.reads_day_first` says.
-        """
+        """Dates as days since 1970, NaN where missing or no date."""
         if pa.types.is_temporal(self.values.type):
             return days_of_times(self.values)
         return days_of_text(self.filled, day_first)

@@ -75,12 +75,7 @@ def id_by_name(names: Sequence[str]) -> str | None:
 
 
 def no_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> InputError:
-    """The error for a table of which no column can be told to name the nodes.
-
-    Args:
-        file: For messages.
-        names: Of the columns.
-        label_missing: Whether no column of labels is known either, so that both are asked for at once.
+    """The error for a table of which no column can be told to name the nodes; nor, if ``label_missing``, their classes.
 
     >>> raise no_id("nodes.csv", ["title", "year"])
     Traceback (most recent call last):
@@ -122,9 +117,6 @@ def choose_ends(
     """The columns of the two ends of an edge, and whether they were guessed: from names, otherwise from what they hold.
 
     Args:
-        file: For messages.
-        names: Of the columns.
-        columns: What is known of them.
         share_of_ids: The share of a column's cells that name a node.
 
     >>> choose_ends("edges.csv", ["src", "dst", "w"], Columns())

@@ -50,24 +50,15 @@ _MAGIC = (
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds.
+    """What a file holds."""
 
-    Args:
-        name: The path as the user gave it, for messages.
-        kind: One of the values of ``_KINDS``.
-        data: The bytes, unpacked.
-    """
-
-    name: str
-    kind: str
-    data: bytes
+    name: str  # the path as the user gave it, for messages
+    kind: str  # one of _KINDS
+    data: bytes  # unpacked
 
 
 def read_file(path: Path | str) -> Content:
     """The bytes of a file and the kind that its name says.
-
-    Args:
-        path: Any file; see the module for what its name may be.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "nodes.csv.gz"

@@ -42,7 +42,6 @@ def read_graph(
     Args:
         nodes, edges, columns: As for :func:`sharpen.files.read_nodes_and_edges`.
         tell: Is given a line about each guess and each column.
-        name: What to call the graph.
     """
     columns = columns or Columns()
     with Problems() as problems:
@@ -70,7 +69,6 @@ def read_dataset(
     """A graph of your own as a dataset: its labeled nodes can be split at random, and it is called as its node file is.
 
     Args:
-        nodes, edges, columns, tell: As for :func:`read_graph`.
         metric: ``accuracy``, ``balanced-accuracy``, or ``roc-auc`` for two classes.
 
     >>> import tempfile

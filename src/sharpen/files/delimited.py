@@ -182,12 +182,8 @@ def line_finder(
 ) -> Callable[[int], str]:
     """What gives the words for a row: its line, or its number if the file is gone or changed since.
 
-    The file is read again for it: lines are asked for at most once, to report an error.
-
-    Args:
-        name: The file.
-        rows: From the file to each of its rows, with the line on which it begins.
-        first: The number of the first of them; -1 if it is the header.
+    The file is read again for it: lines are asked for at most once, to report an error. The first row is number ``first``, −1
+    if it is the header.
     """
 
     def locate(row: int) -> str:

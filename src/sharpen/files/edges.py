@@ -22,11 +22,7 @@ def read_edges(
     """The row numbers of the two ends of each edge, ``[2, E]``, the weights if there are any, and if these have decimal commas.
 
     Args:
-        table: The edges.
-        columns: What the columns mean, where their names do not say.
-        nodes: The file of the nodes, for messages.
         keys: The ids of the nodes in order, in the form in which they are compared.
-        guesses: Receives a line for each guess.
 
     >>> from sharpen.files.table import by_row
     >>> table = DataTable("edges.parquet", pa.table({"src": [7, 9], "dst": [9.0, 9.0]}), by_row)
@@ -58,10 +54,7 @@ def read_edges(
 
 
 def edge_ends(table: DataTable, columns: Columns, keys: pa.Array) -> tuple[str, str, bool]:
-    """The columns of the two ends of an edge, and whether they were guessed.
-
-    Args:
-        table, columns, keys: As for :func:`read_edges`.
+    """The columns of the two ends of an edge, and whether they were guessed; ``keys`` as for :func:`read_edges`.
 
     >>> from sharpen.files.table import by_row
     >>> edge_ends(DataTable("edges.csv", pa.table({"one": ["a"], "other": ["b"]}), by_row), Columns(), pa.array(["a", "b"]))

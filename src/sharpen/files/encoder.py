@@ -25,12 +25,7 @@ _MOST_LINES = 30  # of a description
 
 @dataclass(frozen=True)
 class Structural:
-    """What features made of the structure alone remember.
-
-    Args:
-        anchors: The ids of the anchor nodes.
-        mean, scale: To standardise with, one per feature.
-    """
+    """What features made of the structure alone remember."""
 
     anchors: tuple[str, ...]
     mean: tuple[float, ...]
@@ -83,12 +78,7 @@ class FeatureEncoder:
 
     @classmethod
     def fit(cls, tables: GraphTables, problems: Problems | None = None) -> FeatureEncoder:
-        """The rules for a table, from its columns alone: labels are not looked at.
-
-        Args:
-            tables: What the files hold.
-            problems: Receives what is wrong, for the caller to tell; None: all of it is told here, at once.
-        """
+        """The rules for a table, from its columns alone, not its labels. What is wrong is told at once, or goes to ``problems``."""
         if problems is None:
             with Problems() as problems:
                 return cls.fit(tables, problems)

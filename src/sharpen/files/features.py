@@ -21,8 +21,6 @@ def feature_columns(table: DataTable, columns: Columns, taken: set[str | None], 
     """The columns to learn from, as they stand, lists spread out.
 
     Args:
-        table: Of nodes.
-        columns: What is known of the columns.
         taken: Columns that are the id or the label.
         problems: Receives what is wrong with single columns, which are then left out.
 
@@ -52,14 +50,7 @@ def feature_columns(table: DataTable, columns: Columns, taken: set[str | None], 
 
 
 def written_with_commas(table: DataTable, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
-    """The columns among ``names`` whose numbers are written with decimal commas.
-
-    Args:
-        table: Of nodes.
-        names: Columns to learn from.
-        known: Those that had decimal commas when a model was fitted.
-        guesses: Receives a line if there are any.
-    """
+    """The columns among ``names`` whose numbers are written with decimal commas; ``known`` are those that were, when fitted."""
     if table.delimiter not in SEPARATED_BY:
         return []
     values = {name: table.columns.column(name) for name in names}

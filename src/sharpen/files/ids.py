@@ -25,9 +25,6 @@ def choose_id(
     """The column of a node table that names the nodes.
 
     Args:
-        table: Of nodes.
-        edges: Of edges, if there is one.
-        columns: What is known of the columns.
         known: In place of edges: ids that the table should hold, such as those of predictions.
 
     >>> from sharpen.files.table import by_row
@@ -111,11 +108,6 @@ def without_copies(table: DataTable) -> DataTable:
 
 def is_edge(cells: list[str], nodes: DataTable, columns: Columns) -> bool:
     """Whether the first row of an edge file is an edge rather than the names of its columns.
-
-    Args:
-        cells: Of the row.
-        nodes: The table of nodes.
-        columns: What is known of the columns.
 
     >>> from sharpen.files.table import by_row
     >>> nodes = DataTable("nodes.csv", pa.table({"id": ["ann", "bob"]}), by_row)

@@ -32,8 +32,6 @@ def read_labels(
     whole numbers from 0 on. Whole numbers lose a ``.0`` if all classes are whole numbers.
 
     Args:
-        values: The column.
-        place: From a row to the words for its cell.
         unknown: The words that mean unknown, in any case; then no other does. None: those that commonly do.
 
     >>> from sharpen.files.table import by_row

@@ -67,10 +67,6 @@ def check_output(path: Path | str) -> Path:
 def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
     """Write a table as CSV or Parquet, by the ending of the name; what stood there is replaced in one step.
 
-    Args:
-        path: Where to.
-        frame: One row per node; the index is not written.
-
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_predictions(folder / "predictions.csv", pd.DataFrame({"id": ["=a"], "probability": [0.5]}))
@@ -101,11 +97,7 @@ def _guarded(values: pd.Series) -> pd.Series:
 
 
 def read_predictions(path: Path | str) -> pd.DataFrame:
-    """The table that :func:`write_predictions` wrote: from CSV all of it as text, apostrophes taken off.
-
-    Args:
-        path: A CSV or Parquet file with a column ``id``.
-    """
+    """The table that :func:`write_predictions` wrote: from CSV all of it as text, apostrophes taken off."""
     content = read_file(path)
     if content.kind not in ("csv", "tsv", "parquet"):
         way_out = "give the .csv or .parquet file that was written"

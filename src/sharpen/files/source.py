@@ -137,11 +137,7 @@ class Files(NamedTuple):
 
 
 def read_tables(nodes: Path | str, edges: Path | str | None, columns: Columns, problems: Problems) -> Files:
-    """The tables of nodes (each row once) and of edges, or the file that holds both.
-
-    Args:
-        nodes, edges, columns, problems: As for :func:`read_nodes_and_edges`.
-    """
+    """The tables of nodes (each row once) and of edges, or the file that holds both."""
     content = read_file(nodes)
     digest = hashlib.sha256(content.data)
     whole = _GRAPHS[content.kind](content) if content.kind in _GRAPHS else None
@@ -173,8 +169,6 @@ def assembled(
 
     Args:
         table: Of nodes, each row once.
-        edges: Of edges, if there is one.
-        columns, problems, known_ids: As for :func:`read_nodes_and_edges`.
         whole: The file that held both, if it was one.
 
     >>> import pyarrow as pa
@@ -272,10 +266,8 @@ def to_graph(
     So the unit of the weights does not matter: an edge of mean weight counts as much as a node counts for itself.
 
     Args:
-        tables: What the files hold.
         x: Features, one row per node: what :class:`sharpen.files.FeatureEncoder` gives.
         class_names: The classes in order. A node of another class counts as one of unknown class.
-        name: What to call the graph.
         unit: What to divide weights by: their mean when the model was fitted. None: their mean here.
         notes: Receives a line for each label that is no class.
 

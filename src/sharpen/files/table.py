@@ -29,6 +29,8 @@ class DataTable:
     >>> table = DataTable("nodes.parquet", pa.table({"id": ["a", "b"]}), by_row)
     >>> table.place(1, "id")
     "nodes.parquet row 2, column 'id'"
+    >>> table.names
+    ['id']
     """
 
     name: str
@@ -39,11 +41,7 @@ class DataTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns in order.
-
-        >>> DataTable("nodes.parquet", pa.table({"id": ["a"], "age": [3]}), by_row).names
-        ['id', 'age']
-        """
+        """The names of the columns in order."""
         return list(self.columns.column_names)
 
     def place(self, row: int, column: str) -> str:

@@ -43,7 +43,6 @@ def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
     Each holds node indices, or one boolean per node. Nothing in the file is executed: pickled objects are refused.
 
     Args:
-        path: The file.
         name: What to call the split. None: the ``name`` in the file, else the file's own name without its ending.
 
     >>> import tempfile

@@ -24,11 +24,6 @@ def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: 
 
     A record with the id of a node changes the columns that it names; one with another id adds a node at the end.
 
-    Args:
-        base: The table that is served; None: the records are all there is.
-        records: By column.
-        id_column: The column of ids.
-
     >>> from sharpen.files.table import by_row
     >>> base = DataTable("nodes.csv", pa.table({"id": ["a", "b"], "age": ["3", "4"]}), by_row)
     >>> table, rows = merged_nodes(base, [{"id": "c", "age": 5}, {"id": "a", "age": 9}], "id")
@@ -58,12 +53,7 @@ def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: 
 
 
 def merged_edges(base: DataTable | None, records: Sequence[_Record], ends: tuple[str, str]) -> DataTable:
-    """The edges of a table, and those of a request.
-
-    Args:
-        base: The table that is served; None: the records are all there is.
-        records: By column.
-        ends: What the two ends are called; a record may also call them ``source`` and ``target``.
+    """The edges of a table, and those of a request, which may also call their ends ``source`` and ``target``.
 
     >>> merged_edges(None, [{"source": "a", "target": "b"}], ("source", "target")).columns.to_pydict()
     {'source': ['a'], 'target': ['b']}

@@ -65,19 +65,13 @@ class Answers(BaseModel):
 
 @dataclass(frozen=True)
 class Served:
-    """A model, and the tables of the graph that it serves.
-
-    Args:
-        predictor: The model.
-        nodes, edges: Of the graph; None: every request brings its own.
-        id_column, ends: What they are called.
-    """
+    """A model, and the tables of the graph that it serves."""
 
     predictor: Predictor
-    nodes: DataTable | None
+    nodes: DataTable | None  # None: every request brings its own
     edges: DataTable | None
     id_column: str
-    ends: tuple[str, str]
+    ends: tuple[str, str]  # what the two ends of an edge are called
 
     @classmethod
     def open(cls, predictor: Predictor, nodes: str | None = None, edges: str | None = None) -> Served:
@@ -120,13 +114,7 @@ class Served:
 
 
 def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
-    """The application.
-
-    Args:
-        served: What to answer with.
-        most_bytes: A larger request is refused.
-        hosts: The names by which it may be called, so that no web page can have a browser call it by another; ``*`` for any.
-    """
+    """The application; by a name of ``hosts`` only, so that no web page can have a browser call it by another."""
     app = FastAPI(
         title="sharpen serve",
         description="Labels for nodes that are new to a graph or have changed, with calibrated probabilities.",
