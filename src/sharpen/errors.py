@@ -149,9 +149,8 @@ def check_word(field: str, value: object, allowed: Sequence[str]) -> None:
     """
     if value not in allowed:
         near = did_you_mean(value, allowed)
-        raise InputError(
-            f"is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}", field=field
-        )
+        choose = f"{near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}"
+        raise InputError(f"is {value!r}", field=field, hint=choose)
 
 
 def did_you_mean(word: object, allowed: Iterable[str]) -> str:
@@ -175,6 +174,19 @@ def printable(text: str) -> str:
     'a [1mb'
     """
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def short(value: object, most: int = 60) -> str:
+    """A value in a message, but not at length.
+
+    >>> short("a" * 100)[-5:]
+    'aa...'
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        return "without end"
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def reason(error: BaseException) -> str:

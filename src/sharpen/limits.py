@@ -32,14 +32,10 @@ def check_unpacked(name: str, size: int, packed: int, free: int | None = None) -
     if _within(size, packed, free):
         return
     if size <= _MAX_RATIO * packed:
-        raise InputError(
-            f"{name} unpacks to {size:,} bytes or more, but {memory_at_hand():,} bytes of memory are free; use a machine with "
-            f"more memory, or leave columns out"
-        )
-    raise InputError(
-        f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does; "
-        f"unpack it yourself if you trust it, and give the unpacked file"
-    )
+        what = f"{name} unpacks to {size:,} bytes or more, but {memory_at_hand():,} bytes of memory are free"
+        raise InputError(what, hint="use a machine with more memory, or leave columns out")
+    what = f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does"
+    raise InputError(what, hint="unpack it yourself if you trust it, and give the unpacked file")
 
 
 def _within(size: int, packed: int, free: int | None = None) -> bool:
@@ -55,11 +51,9 @@ def check_size(name: str, size: int) -> None:
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv has 1,000,000,000,000,000 bytes, but ... bytes of memory are free; use a machine ...
     """
-    left = memory_at_hand()
-    if size > max(_FREE_BYTES, left // 2):
-        raise InputError(
-            f"{name} has {size:,} bytes, but {left:,} bytes of memory are free; use a machine with more memory, or a part of it"
-        )
+    if size > _FREE_BYTES and size > (left := memory_at_hand()) // 2:
+        what = f"{name} has {size:,} bytes, but {left:,} bytes of memory are free"
+        raise InputError(what, hint="use a machine with more memory, or a part of it")
 
 
 def check_columns(name: str, count: int, way_out: str = "leave some out, or give them as a list in one column") -> None:
@@ -82,6 +76,5 @@ def check_cells(name: str, rows: int, columns: int, written: int, free: int) -> 
     """
     check_columns(name, columns)
     if not _within(rows * columns, written, free):
-        raise InputError(
-            f"{name} would be {rows:,} rows of {columns:,} columns, most of them never written; give every row the same columns"
-        )
+        what = f"{name} would be {rows:,} rows of {columns:,} columns, most of them never written"
+        raise InputError(what, hint="give every row the same columns")

@@ -57,9 +57,8 @@ def _array(name: str, data: bytes, way_out: str) -> np.ndarray:
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = header(stream)
     if dtype.hasobject:
-        raise InputError(
-            f"{name} holds pickled Python objects, which are not opened; save it as numbers or as text (dtype str)"
-        )
+        way_out = "save it as numbers or as text (dtype str)"
+        raise InputError(f"{name} holds pickled Python objects, which are not opened; {way_out}")
     count = int(np.prod(shape, dtype=object))
     if count and not dtype.itemsize:
         raise InputError(f"{name} holds {count:,} values of no length ({dtype}); leave it out, or save it again")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharpen.batching import Batching
-from sharpen.errors import InputError, check_word
+from sharpen.errors import InputError, check_word, short
 from sharpen.models.registry import check_model, model_info
 from sharpen.paper import setting
 from sharpen.prior import canonical_prior
@@ -223,15 +223,7 @@ def _canonical(given: object) -> str | None:
         way_out = "give arguments by name, such as {'hops': 5}"
     except (TypeError, ValueError, RecursionError):
         pass
-    raise InputError(f"is {_brief(given)}", field="model_args", hint=way_out)
-
-
-def _brief(value: object) -> str:
-    """A value in a message, but not at length."""
-    try:
-        return repr(value)[:200]
-    except (ValueError, RecursionError):  # a number of thousands of digits
-        return "without end"
+    raise InputError(f"is {short(given, 200)}", field="model_args", hint=way_out)
 
 
 @dataclass(frozen=True)

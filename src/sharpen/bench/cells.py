@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from sharpen.bench.floor import measure_ceiling, work
+from sharpen.bench.floor import measure_ceiling, wait_for, work
 from sharpen.bench.peer import PlainLoop
 from sharpen.datasets import Dataset
 from sharpen.models.inputs import Inputs
@@ -130,17 +130,12 @@ def _release(device: torch.device) -> None:
 def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most: int = 10**9) -> tuple[float, int]:
     """The median time of one call over about so many seconds, and the peak memory in bytes (of a GPU)."""
     on_gpu = device.type == "cuda"
-
-    def wait() -> None:
-        if on_gpu:
-            torch.cuda.synchronize()
-
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     warm_up = 3 if on_gpu else 1
     for _ in range(warm_up):
         run()
-    wait()
+    wait_for(device)
     # On a GPU in small groups: waiting for the device after every epoch would make the epoch look longer than it is.
     times: list[float] = []
     group, begin = (5 if on_gpu else 1), time.perf_counter()
@@ -150,7 +145,7 @@ def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most
         start = time.perf_counter()
         for _ in range(group):
             run()
-        wait()
+        wait_for(device)
         times.append((time.perf_counter() - start) / group)
     peak = torch.cuda.max_memory_allocated() if on_gpu else 0
     return sorted(times)[len(times) // 2], peak

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from sharpen.cli.completion import offer
-from sharpen.cli.options import parse_model_args, split_names
+from sharpen.cli.options import ModelArgs, parse_model_args, split_names
 from sharpen.errors import InputError
 from sharpen.models.registry import CONVOLUTIONS, MODELS, MODELS_SHORT
 
@@ -33,9 +33,7 @@ def bench(
             autocompletion=offer(*MODELS),
         ),
     ] = "",
-    model_args: Annotated[
-        str | None, typer.Option(help="Further arguments of the models, as hops=5,alpha=0.2.")
-    ] = None,
+    model_args: ModelArgs = None,
     precision: Annotated[str, typer.Option(help="float32 or tf32; or both, comma-separated.")] = "float32",
     members: Annotated[int, typer.Option(help="Runs per population; 0: up to 205, as many as fit.", min=0)] = 0,
     seconds: Annotated[float, typer.Option(help="Seconds to time each side of a cell.", min=0.01)] = 1.0,

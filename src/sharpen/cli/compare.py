@@ -57,7 +57,7 @@ def compare(
     weight: options.WeightColumn = None,
     ignore: fit_options.Ignore = None,
     model: _Model = "gcn",
-    model_args: Annotated[str | None, typer.Option(help="Further arguments of the model, as hops=5,alpha=0.2.")] = None,
+    model_args: options.ModelArgs = None,
     lam: _Lams = None,
     splits: Annotated[
         str | None, typer.Option(help="How many splits; or paper, the paper's own.", show_default="10; digits: 20")
@@ -73,7 +73,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/compare-DATASET-MODEL")
     ] = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report, page.html.")] = True,
+    page: options.PageOption = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON only.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the headline only.")] = False,
     **settings: Any,

@@ -64,7 +64,7 @@ def fit(
     device: options.Device = "auto",
     batching: options.Batching = "auto",
     seed: fit_options.Seed = 0,
-    page: fit_options.PageOption = True,
+    page: options.PageOption = True,
     as_json: fit_options.AsJson = False,
     quiet: fit_options.Quiet = False,
     **settings: Any,

@@ -53,6 +53,5 @@ Explain = Annotated[
 ]
 OutFolder = Annotated[Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/fit-NODES")]
 Seed = Annotated[int, typer.Option(help="Random seed of folds, initial weights and dropout.")]
-PageOption = Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON only.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only, without progress.")]

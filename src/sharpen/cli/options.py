@@ -66,6 +66,8 @@ DataFolder = Annotated[
 ]
 Parquet = Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PageOption = Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report, page.html.")]
+ModelArgs = Annotated[str | None, typer.Option(help="Further arguments of the model, as hops=5,alpha=0.2.")]
 
 
 def split_names(text: str | None, needs: str | None = None) -> list[str] | None:

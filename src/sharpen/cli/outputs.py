@@ -45,9 +45,8 @@ def make_folder(folder: Path, names: Collection[str] = ()) -> None:
         raise InputError(f"cannot write to --out {folder} ({why}); give another folder") from error
     for name in names:
         if (folder / name).is_dir():
-            raise InputError(
-                f"{folder / name} is a directory, where a file is to be written; remove it, or give another --out"
-            )
+            what = f"{folder / name} is a directory, where a file is to be written"
+            raise InputError(what, hint="remove it, or give another --out")
     _clean_up(folder)
 
 
@@ -147,11 +146,10 @@ def _lives(host: str, pid: int, path: Path) -> bool:
     if host != _host():
         return abs(time.time() - path.stat().st_mtime) < _ABANDONED_SECONDS
     try:
-        os.kill(pid, 0)
+        with suppress(PermissionError):  # another user's
+            os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        return True
     return True
 
 

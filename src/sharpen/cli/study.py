@@ -48,8 +48,7 @@ _Protocol = Annotated[
         "(5 labels per class), share-20 (20 % of the nodes); all: every one that the study has."
     ),
 ]
-_Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-_Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+_Only = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 _MaxEpochs = Annotated[int | None, typer.Option(help="Maximum epochs, for a quick look.", min=1)]
 _StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 
@@ -84,8 +83,8 @@ def list_(as_json: JsonFlag = False) -> None:
 def run(
     names: _Names,
     protocol: _Protocol = "paper",
-    datasets: _Datasets = None,
-    models: _Models = None,
+    datasets: _Only = None,
+    models: _Only = None,
     on: On = "here",
     device: Device = "auto",
     precision: Precision = "float32",
@@ -143,8 +142,8 @@ def status(
         ),
     ] = None,
     protocol: _Protocol = "paper",
-    datasets: _Datasets = None,
-    models: _Models = None,
+    datasets: _Only = None,
+    models: _Only = None,
     device: Device = "auto",
     precision: Precision = "float32",
     max_epochs: _MaxEpochs = None,

@@ -160,10 +160,8 @@ class Dataset:
     def __init__(self, name: str, graph: Graph, metric: str = "accuracy", splits: Splits | None = None) -> None:
         check_word("metric", metric, _METRICS)
         if metric == "roc-auc" and graph.num_classes != 2:
-            raise InputError(
-                f"is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}; give metric='accuracy'",
-                field="metric",
-            )
+            why = f"is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}"
+            raise InputError(why, field="metric", hint="give metric='accuracy'")
         if splits is None:
             splits = Splits(y=graph.y)
         for given in splits.given:  # one whose class is unknown could neither be learnt from nor scored

@@ -151,10 +151,8 @@ def _graph(name: str, arrays: dict[str, np.ndarray], word: str) -> GraphFile:
         columns |= {f"x{i}": matrix[:, i] for i in range(matrix.shape[1])}
     if edges.size and (edges.min() < 0 or edges.max() >= count):
         column = int(((edges < 0) | (edges >= count)).any(axis=0).argmax())
-        raise InputError(
-            f"{name}: edge_index[:, {column}] is {edges[:, column].tolist()}, but there are {count} nodes; "
-            f"number the nodes from 0 to {count - 1}"
-        )
+        what = f"edge_index[:, {column}] is {edges[:, column].tolist()}, but there are {count} nodes"
+        raise InputError(what, place=name, hint=f"number the nodes from 0 to {count - 1}")
     weight = arrays.get("edge_weight")
     if weight is not None:
         weight = weight.reshape(-1)

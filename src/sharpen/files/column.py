@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, as_given, told_as
+from sharpen.errors import InputError, as_given, short, told_as
 from sharpen.files.columns import NUMBER
 from sharpen.files.dates import DATE, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
-from sharpen.files.table import as_text, first_row, is_text, short
+from sharpen.files.table import as_text, first_row, is_text
 
 if TYPE_CHECKING:
     from sharpen.files.source import GraphTables
@@ -154,16 +154,13 @@ class DataColumn:
         if separated:
             stray = self.first(COMMA_NUMBER, matching=False)
             if stray is not None:
-                raise InputError(
-                    f"{self.place(stray)} is {short(self.text[stray].as_py())}, while the other values are numbers with "
-                    f"decimal commas; write it like them, leave the cell blank if it is unknown, or {self.way_out}"
-                )
+                what = f"{self.place(stray)} is {short(self.text[stray].as_py())}"
+                way_out = f"write it like them, leave the cell blank if it is unknown, or {self.way_out}"
+                raise InputError(f"{what}, while the other values are numbers with decimal commas; {way_out}")
             why = "with a comma that may mark decimals or thousands"
         value = self.text[row].as_py()
-        raise InputError(
-            f"{self.place(row)} is {value!r}, {why}; write it with a point ({value.replace(',', '.')}) or without "
-            f"separators, or {self.way_out}"
-        )
+        way_out = f"write it with a point ({value.replace(',', '.')}) or without separators, or {self.way_out}"
+        raise InputError(f"{self.place(row)} is {value!r}, {why}; {way_out}")
 
     def _no_number(self, row: int) -> InputError:
         good = pc.match_substring_regex(self.filled, f"{NO_NUMBER}|{NUMBER}")

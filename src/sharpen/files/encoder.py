@@ -155,9 +155,8 @@ class FeatureEncoder:
         way_out = "fit and save the model again"
         try:
             if description["format"] != _FORMAT:
-                raise InputError(
-                    f"the model's preprocessing cannot be read (format {description['format']}, not {_FORMAT}); {way_out}"
-                )
+                why = f"format {description['format']}, not {_FORMAT}"
+                raise InputError(f"the model's preprocessing cannot be read ({why}); {way_out}")
             structural, unit = description["structural"], description["unit"]
             if unit is not None and not (is_finite(unit) and unit > 0):
                 raise ValueError(f"unit is {unit!r}")
@@ -181,10 +180,9 @@ class FeatureEncoder:
         anchors = np.array([row.get(node, -1) for node in structural.anchors], dtype=np.int64)
         gone = int((anchors < 0).sum())
         if gone and gone == anchors.size:
-            raise InputError(
-                f"{tables.name} has none of the {gone} nodes relative to which the model learned positions, such as "
-                f"{structural.anchors[0]!r}; give the same or a grown graph, or fit a model with feature columns"
-            )
+            nodes = f"the {gone} nodes relative to which the model learned positions, such as {structural.anchors[0]!r}"
+            way_out = "give the same or a grown graph, or fit a model with feature columns"
+            raise InputError(f"{tables.name} has none of {nodes}; {way_out}")
         if gone:
             notes.append(f"{gone} of the {anchors.size} nodes relative to which positions were learned are gone")
         raw = structural_features(pattern(tables.edge_index, tables.num_nodes), anchors)

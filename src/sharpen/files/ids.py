@@ -35,9 +35,8 @@ def choose_id(
     names = [name for name in table.names if name not in (columns.label, *(columns.features or ()), *columns.ignore)]
     by_name = id_by_name(names)
     if by_name is None and guess_ends(table.names) is not None and len(table.names) <= 4:
-        raise InputError(
-            f"{table.name} looks like a table of edges (it has {listed(table.names)}); give the table of nodes first"
-        )
+        what = f"looks like a table of edges (it has {listed(table.names)})"
+        raise InputError(f"{table.name} {what}; give the table of nodes first")
     label = guess_label(names, taken="") if columns.label is None else columns.label
     unique = [name for name in names if _nearly_unique(table, name)]
     ends = _ends(edges, columns) if known is None else [canonical(pa.array(list(known), pa.string()))]
@@ -75,11 +74,10 @@ def read_ids(table: DataTable, column: str) -> np.ndarray:
         before = int(np.flatnonzero(first == first[again[0]])[0])
         others = f" ({len(again) - 1} more row{'s repeat' if len(again) > 2 else ' repeats'} an id)"
         more = others if len(again) > 1 else ""
-        raise InputError(
-            f"the id {str(text[int(again[0])])!r} already stands on {table.locate(before)}, in a row that differs{more}",
-            place=table.place(int(again[0]), column),
-            hint=f"give every node its own id, or name another column with {as_given('id')}",
-        )
+        where = f"already stands on {table.locate(before)}, in a row that differs{more}"
+        way_out = f"give every node its own id, or name another column with {as_given('id')}"
+        row = int(again[0])
+        raise InputError(f"the id {str(text[row])!r} {where}", place=table.place(row, column), hint=way_out)
     return to_objects(text)
 
 

@@ -100,11 +100,8 @@ def label_column(tables: GraphTables) -> str:
     'Topic'
     """
     if tables.label_column is None:
-        raise InputError(
-            f"no column looks like a label (it has {listed(tables.columns)})",
-            place=tables.name,
-            hint=f"name the column of classes with {as_given('label')}",
-        )
+        what = f"no column looks like a label (it has {listed(tables.columns)})"
+        raise InputError(what, place=tables.name, hint=f"name the column of classes with {as_given('label')}")
     return tables.label_column
 
 
@@ -127,10 +124,8 @@ def _check_classes(labels: np.ndarray, place: Callable[[int], str]) -> None:
     row = next(row for row, label in enumerate(labels) if label is not None)
     holds = f"{place(row)} holds {len(distinct)}"
     if all(map(is_number, distinct)) and not all(map(_is_whole, distinct)):
-        raise InputError(
-            f"{holds} different numbers such as {known[0]}; sharpen predicts classes: name a column of classes with "
-            f"{as_given('label')}, or cut the numbers into ranges"
-        )
+        way_out = f"name a column of classes with {as_given('label')}, or cut the numbers into ranges"
+        raise InputError(f"{holds} different numbers such as {known[0]}; sharpen predicts classes: {way_out}")
     if len(distinct) == len(known):
         way_out = f"name a column in which classes repeat with {as_given('label')}"
         raise InputError(f"{holds} labels that all differ, such as {known[0]!r}; {way_out}")

@@ -85,9 +85,8 @@ def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
             else:
                 frame.to_parquet(file, index=False)
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror}); free some space or choose another folder"
-        ) from error
+        way_out = "free some space or choose another folder"
+        raise InputError(f"{path} cannot be written ({error.strerror}); {way_out}") from error
 
 
 def _guarded(values: pd.Series) -> pd.Series:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, printable, reason
+from sharpen.errors import InputError, printable, reason, short
 
 WHOLE = r"^([+-]?\d+)\.0+$"
 
@@ -166,8 +166,10 @@ def from_objects(values: list[Any], place: Callable[[int], str]) -> pa.Array:
         return pa.array(values, pa.null())
     kind = _what(values[first])
     alike = len(set(map(type, values)) - {type(None)}) == 1 and kind not in (None, "list of numbers")
-    for row, value in enumerate(values if not alike else []):
-        what = kind if value is None else _what(value)
+    for row, value in enumerate([] if alike else values):
+        if value is None:
+            continue
+        what = _what(value)
         if what is None:
             raise InputError(f"{place(row)} is {short(value)}; give one text or number, or a list of numbers")
         if what != kind:
@@ -236,13 +238,3 @@ def _what(value: object) -> str | None:
     if isinstance(value, list | tuple) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value):
         return "list of numbers"
     return None
-
-
-def short(value: object) -> str:
-    """A value in a message, but not at length.
-
-    >>> short("a" * 100)[-5:]
-    'aa...'
-    """
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

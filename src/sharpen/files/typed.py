@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -107,27 +108,26 @@ def read_json_lines(content: Content) -> DataTable:
     """
     check_text(content)
     name = content.name
-    found: dict[str, dict[int, Any]] = {}
-    rows = written = 0
+    records: list[dict[str, Any]] = []
+    keys: dict[str, None] = {}
+    written = 0
     for line, text in _lines(content.data):
-        record = _parse(name, line, text)
-        for key, value in record.items():
-            found.setdefault(key, {})[rows] = value
-        rows += 1
-        written += len(record)
-        if rows % 1000 == 0:
-            check_cells(name, rows, len(found), written, _FREE_MISSING)
-    check_cells(name, rows, len(found), written, _FREE_MISSING)
-    columns = {key: [values.get(row) for row in range(rows)] for key, values in found.items()}
-    if rows == 0:
+        records.append(_parse(name, line, text))
+        keys |= dict.fromkeys(records[-1])
+        written += len(records[-1])
+        if len(records) % 1000 == 0:
+            check_cells(name, len(records), len(keys), written, _FREE_MISSING)
+    check_cells(name, len(records), len(keys), written, _FREE_MISSING)
+    if not records:
         raise InputError(f"{name} holds only blank lines; write one JSON object per line")
-    stripped = [key.strip() for key in columns]
+    stripped = [key.strip() for key in keys]
     check_names(name, stripped, "the keys")
     locate = line_finder(name, lambda again: _lines(again.data))
-    arrays = [
-        from_objects(values, lambda row, key=key: f"{name} {locate(row)}, column {key!r}")  # type: ignore[misc]
-        for key, values in columns.items()
-    ]
+
+    def place(row: int, key: str) -> str:
+        return f"{name} {locate(row)}, column {key!r}"
+
+    arrays = [from_objects([record.get(key) for record in records], partial(place, key=key)) for key in keys]
     return DataTable(name, pa.table(dict(zip(stripped, arrays, strict=True))), locate)
 
 

@@ -1,10 +1,10 @@
-"""Graphs from PyG, NetworkX and SciPy, and back: what the methods of :class:`sharpen.Graph` do."""
+"""Graphs from NetworkX, and back: what the methods of :class:`sharpen.Graph` do."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -15,36 +15,8 @@ from sharpen.errors import InputError
 
 if TYPE_CHECKING:
     import networkx
-    import torch_geometric.data
 
     from sharpen.graph.graph import Graph
-
-
-def pyg_parts(data: torch_geometric.data.Data) -> tuple[Any, Any, Any, Any]:
-    """Features, edges, labels and weights of PyG's ``Data``."""
-    from torch_geometric.data import Data
-
-    if not isinstance(data, Data):
-        way_out = "give one Data (a HeteroData has to_homogeneous(), a dataset has [0])"
-        raise InputError(f"is a {type(data).__name__}, not a torch_geometric.data.Data", field="data", hint=way_out)
-    if data.x is None:
-        way_out = "for instance data.x = torch.eye(data.num_nodes) when nodes have none"
-        raise InputError(f"data.x is missing; set it to one row of features per node, {way_out}")
-    if data.edge_index is None:
-        raise InputError("data.edge_index is missing; give a [2, E] tensor (from adj_t: torch.stack(adj_t.coo()[:2]))")
-    columns = (data.y, getattr(data, "edge_weight", None))
-    y, weight = (v[:, 0] if isinstance(v, Tensor) and v.dim() == 2 and v.shape[1] == 1 else v for v in columns)
-    return data.x, data.edge_index, y, weight
-
-
-def to_pyg(graph: Graph) -> torch_geometric.data.Data:
-    """The graph as PyG's ``Data``."""
-    from torch_geometric.data import Data
-
-    data = Data(x=graph.x.clone(), edge_index=graph.edge_index.clone(), y=graph.y.clone())
-    if graph.edge_weight is not None:
-        data.edge_weight = graph.edge_weight.float()
-    return data
 
 
 def networkx_parts(
@@ -101,22 +73,6 @@ def to_networkx(graph: Graph, features: str | None, label: str | None) -> networ
         for node in (graph.y >= 0).nonzero()[:, 0].tolist():
             out.nodes[node][label] = graph.class_names[int(graph.y[node])]
     return out
-
-
-def scipy_edges(adjacency: Sparse, x: Array | Sparse) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of a square matrix that are not zero, as edges and their weights."""
-    if not scipy.sparse.issparse(adjacency):
-        way_out = "wrap it in scipy.sparse.csr_array(adjacency)"
-        raise InputError(f"is a {type(adjacency).__name__}, not a SciPy sparse matrix", field="adjacency", hint=way_out)
-    csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
-    num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
-    if csr.shape != (num_nodes, num_nodes):
-        way_out = f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
-        raise InputError(f"has shape {csr.shape}, but x has {num_nodes} rows", field="adjacency", hint=way_out)
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    coo = csr.tocoo()
-    return np.stack([coo.row, coo.col]), coo.data
 
 
 def to_csr(x: Tensor) -> scipy.sparse.csr_array:

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -23,7 +23,7 @@ from torch import Tensor
 from sharpen.checks import Array, Sparse, checked_class_names, checked_edges, checked_features, checked_labels
 from sharpen.errors import InputError
 from sharpen.graph.adjacency import Adjacency
-from sharpen.graph.conversions import networkx_parts, pyg_parts, scipy_edges, to_csr, to_networkx, to_pyg
+from sharpen.graph.conversions import networkx_parts, to_csr, to_networkx
 
 if TYPE_CHECKING:
     import networkx
@@ -206,8 +206,20 @@ class Graph:
         >>> Graph.from_pyg(Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]])), name="path")
         Graph('path', nodes=3, edges=2, features=3, classes=0)
         """
-        x, edge_index, y, weight = pyg_parts(data)
-        return cls(x, edge_index, y, class_names, name, weight)
+        from torch_geometric.data import Data
+
+        if not isinstance(data, Data):
+            way_out = "give one Data (a HeteroData has to_homogeneous(), a dataset has [0])"
+            raise InputError(f"is a {type(data).__name__}, not a torch_geometric.data.Data", field="data", hint=way_out)
+        if data.x is None:
+            way_out = "for instance data.x = torch.eye(data.num_nodes) when nodes have none"
+            raise InputError(f"data.x is missing; set it to one row of features per node, {way_out}")
+        if data.edge_index is None:
+            way_out = "give a [2, E] tensor (from adj_t: torch.stack(adj_t.coo()[:2]))"
+            raise InputError("data.edge_index is missing", hint=way_out)
+        columns = (data.y, getattr(data, "edge_weight", None))
+        y, weight = (v[:, 0] if isinstance(v, Tensor) and v.dim() == 2 and v.shape[1] == 1 else v for v in columns)
+        return cls(data.x, data.edge_index, y, class_names, name, weight)
 
     def to_pyg(self) -> torch_geometric.data.Data:
         """The graph as PyG's ``Data(x, edge_index, y)``, a copy; sparse features stay ``torch.sparse_csr``. Weights, if any, are
@@ -216,7 +228,12 @@ class Graph:
         >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).to_pyg()
         Data(x=[3, 3], edge_index=[2, 1], y=[3])
         """
-        return to_pyg(self)
+        from torch_geometric.data import Data
+
+        data = Data(x=self.x.clone(), edge_index=self.edge_index.clone(), y=self.y.clone())
+        if self.edge_weight is not None:
+            data.edge_weight = self.edge_weight.float()
+        return data
 
     @classmethod
     def from_networkx(
@@ -282,8 +299,18 @@ class Graph:
         >>> Graph.from_scipy(path, x=torch.eye(3)).edge_index.tolist()
         [[0, 1], [1, 2]]
         """
-        edge_index, weight = scipy_edges(adjacency, x)
-        return cls(x, edge_index, y, class_names, name, weight)
+        if not scipy.sparse.issparse(adjacency):
+            what = f"is a {type(adjacency).__name__}, not a SciPy sparse matrix"
+            raise InputError(what, field="adjacency", hint="wrap it in scipy.sparse.csr_array(adjacency)")
+        csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
+        num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if csr.shape != (num_nodes, num_nodes):
+            way_out = f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
+            raise InputError(f"has shape {csr.shape}, but x has {num_nodes} rows", field="adjacency", hint=way_out)
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        coo = csr.tocoo()
+        return cls(x, np.stack([coo.row, coo.col]), y, class_names, name, coo.data)
 
     def to_scipy(self) -> tuple[scipy.sparse.csr_array, np.ndarray | scipy.sparse.csr_array, np.ndarray]:
         """The edges as a matrix of weights (float64) or ones (float32), features (sparse as ``csr_array``), labels; copies.

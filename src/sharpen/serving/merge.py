@@ -24,7 +24,6 @@ def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: 
 
     A record with the id of a node changes the columns that it names; one with another id adds a node at the end.
 
-    >>> from sharpen.files.table import by_row
     >>> base = DataTable("nodes.csv", pa.table({"id": ["a", "b"], "age": ["3", "4"]}), by_row)
     >>> table, rows = merged_nodes(base, [{"id": "c", "age": 5}, {"id": "a", "age": 9}], "id")
     >>> table.columns.to_pydict(), rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -74,7 +75,7 @@ class Served:
     ends: tuple[str, str]  # what the two ends of an edge are called
 
     @classmethod
-    def open(cls, predictor: Predictor, nodes: str | None = None, edges: str | None = None) -> Served:
+    def open(cls, predictor: Predictor, nodes: Path | str | None = None, edges: Path | str | None = None) -> Served:
         """Reads the files of a graph, if there are any, and tries them."""
         if nodes is None:
             id_column, *ends = (predictor.columns.get(name) or name for name in ("id", "source", "target"))
