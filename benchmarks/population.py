@@ -7,7 +7,9 @@
 The same as `sharpen bench`, which documents the options.
 """
 
-from sharpen.cli.bench import script
+import typer
+
+from sharpen.cli.bench import bench
 
 if __name__ == "__main__":
-    script()
+    typer.run(bench)

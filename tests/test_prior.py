@@ -205,7 +205,7 @@ def test_a_prior_that_would_do_nothing_is_refused() -> None:
 
 
 def test_a_prior_of_other_classes_is_refused() -> None:
-    with pytest.raises(InputError, match=r"prior has shape \[2\], but logits have shape \[7, 3\]; give one share"):
+    with pytest.raises(InputError, match=r"prior has shape \[2\] but logits have shape \[7, 3\]; give one share"):
         SharpeningLoss(0.25, balance=1.0, prior=[0.5, 0.5])(random_logits(7, 3), Y, labeled=LABELED)
     ring = Graph(x=torch.eye(6), edge_index=[[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3]], y=[0, 0, 0, 1, 1, 1])
     halves = Split("halves", train=[0, 3], val=[1, 4], test=[2, 5])

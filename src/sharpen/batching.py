@@ -53,11 +53,8 @@ class Batching:
         """From the name."""
         match = _PATTERN.fullmatch(str(name))
         if match is None:
-            raise InputError(
-                f"is {name!r}; write it like 'clusters-64-4' (parts, parts a batch) or 'neighbors-10-512' "
-                f"(neighbours, nodes a batch)",
-                field="batching",
-            )
+            forms = "'clusters-64-4' (parts, parts a batch) or 'neighbors-10-512' (neighbours, nodes a batch)"
+            raise InputError(f"is {name!r}; write it like {forms}", field="batching")
         numbers = {key: int(value) for key, value in match.groupdict().items() if value not in (None, "all")}
         if min(numbers.values()) < 1:
             raise InputError(f"is {name!r}; give numbers of at least 1", field="batching")

@@ -16,7 +16,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, called, told_as
 
 Array: TypeAlias = Tensor | np.ndarray | Sequence[Any]
 
@@ -69,18 +69,11 @@ def checked_features(x: Array | Sparse) -> Tensor:
             raise InputError(f"holds {x.dtype} values; give real numbers", field="x")
         dense = x.detach().to(device="cpu", dtype=torch.float32, copy=True).contiguous()
     else:
-        try:
+        with told_as(f"{called('x')} is not rectangular", "give every node the same number of features", ValueError):
             array = _frame_values(x) if hasattr(x, "iloc") and hasattr(x, "columns") else np.asarray(x)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                f"is not rectangular ({error}); give every node the same number of features", field="x"
-            ) from error
         if array.dtype == object:
             array = _object_values(array)
-        if array.dtype.kind not in "fiub":
-            raise InputError(f"holds {array.dtype} values; give real numbers", field="x")
+        _check_real(array)
         with np.errstate(over="ignore"):  # what overflows is named below
             dense = torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
     _check_shape(tuple(dense.shape))
@@ -98,10 +91,8 @@ def _frame_values(frame: Any) -> np.ndarray:
         if getattr(values.dtype, "kind", "O") not in "fiub":
             stray = next((value for value in values if not isinstance(value, Real | np.bool_)), None)
             example = "" if stray is None else f" such as {str(stray)[:40]!r}"
-            raise InputError(
-                f"x, column {name!r} holds {values.dtype} values{example}; make them numbers, or categories into "
-                f"columns with pandas.get_dummies(x)"
-            )
+            way_out = "make them numbers, or categories into columns with pandas.get_dummies(x)"
+            raise InputError(f"x, column {name!r} holds {values.dtype} values{example}", hint=way_out)
         columns.append(values.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.stack(columns, axis=1) if columns else np.empty(frame.shape)
 
@@ -110,10 +101,8 @@ def _object_values(array: np.ndarray) -> np.ndarray:
     """What pandas gives for columns of several types, as numbers if all of them are numbers or truth values."""
     for place, value in np.ndenumerate(array):
         if not isinstance(value, Real | np.bool_):
-            raise InputError(
-                f"x[{', '.join(map(str, place))}] is {str(value)[:40]!r}, a {type(value).__name__}; give real numbers, "
-                f"for instance of text with x.astype(float)"
-            )
+            what = f"x[{', '.join(map(str, place))}] is {str(value)[:40]!r}, a {type(value).__name__}"
+            raise InputError(what, hint="give real numbers, for instance of text with x.astype(float)")
     return array.astype(np.float64)
 
 
@@ -124,8 +113,7 @@ def _sparse_features(x: Any) -> Tensor:
         values = coo.values() if coo.is_complex() else coo.values().float()
         x = scipy.sparse.coo_array((values.numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
     _check_shape(tuple(x.shape))
-    if x.dtype.kind not in "fiub":
-        raise InputError(f"holds {x.dtype} values; give real numbers", field="x")
+    _check_real(x)
     with np.errstate(over="ignore"):
         csr = scipy.sparse.csr_array(x, dtype=np.float32, copy=True)
     csr.sum_duplicates()
@@ -145,19 +133,21 @@ def _sparse_features(x: Any) -> Tensor:
         )
 
 
+def _check_real(x: Any) -> None:
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"holds {x.dtype} values; give real numbers", field="x")
+
+
 def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) != 2 or 0 in shape:
-        raise InputError(
-            f"has shape {shape}; give at least one row and one column, [nodes, features] "
-            f"(for nodes without features: scipy.sparse.eye_array(nodes))",
-            field="x",
-        )
+        without = "for nodes without features: scipy.sparse.eye_array(nodes)"
+        way_out = f"give at least one row and one column, [nodes, features] ({without})"
+        raise InputError(f"has shape {shape}", field="x", hint=way_out)
 
 
 def _refuse_not_finite(row: int, column: int) -> NoReturn:
-    raise InputError(
-        f"x[{row}, {column}] is not a finite float32 number; replace NaN and infinite features, for instance by 0"
-    )
+    way_out = "replace NaN and infinite features, for instance by 0"
+    raise InputError(f"x[{row}, {column}] is not a finite float32 number", hint=way_out)
 
 
 def checked_edges(edge_index: Array, edge_weight: Array | None, num_nodes: int) -> tuple[Tensor, Tensor | None]:
@@ -169,19 +159,15 @@ def checked_edges(edge_index: Array, edge_weight: Array | None, num_nodes: int) 
     """
     edges = integer_tensor(edge_index, "edge_index")
     if edges.dim() != 2 or edges.shape[0] != 2:
-        hint = " (edge_index.T has)" if edges.dim() == 2 and edges.shape[1] == 2 else ""
-        raise InputError(
-            f"has shape {tuple(edges.shape)}; give two rows, sources above targets: [2, edges]{hint}",
-            field="edge_index",
-        )
+        has = " (edge_index.T has)" if edges.dim() == 2 and edges.shape[1] == 2 else ""
+        way_out = f"give two rows, sources above targets: [2, edges]{has}"
+        raise InputError(f"has shape {tuple(edges.shape)}", field="edge_index", hint=way_out)
     source, target = edges.numpy()
     for ends in (source, target):
         if ends.size and (ends.min() < 0 or ends.max() >= num_nodes):
             column = int(np.argmax((ends < 0) | (ends >= num_nodes)))
-            raise InputError(
-                f"edge_index[:, {column}] is ({source[column]}, {target[column]}), but x has {num_nodes} rows; "
-                f"number the nodes from 0 to {num_nodes - 1}"
-            )
+            what = f"edge_index[:, {column}] is ({source[column]}, {target[column]}), but x has {num_nodes} rows"
+            raise InputError(what, hint=f"number the nodes from 0 to {num_nodes - 1}")
     weight = None if edge_weight is None else _weights(edge_weight, source.size)
     key = source * num_nodes + target  # one integer per edge: sorting it sorts by source, then by target
     if not (key[1:] > key[:-1]).all():
@@ -202,17 +188,13 @@ def _weights(values: Array, num_edges: int) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"edge_weight does not hold numbers ({error}); give one number above 0 per edge") from error
     if weight.shape != (num_edges,):
-        raise InputError(
-            f"has shape {weight.shape}, but edge_index holds {num_edges} edges; "
-            f"give one number above 0 per edge: [{num_edges}]",
-            field="edge_weight",
-        )
+        what = f"has shape {weight.shape}, but edge_index holds {num_edges} edges"
+        raise InputError(what, field="edge_weight", hint=f"give one number above 0 per edge: [{num_edges}]")
     wrong = ~(np.isfinite(weight) & (weight > 0))
     if wrong.any():
         edge = int(np.argmax(wrong))
-        raise InputError(
-            f"edge_weight[{edge}] is {weight[edge]:g}; give a finite number above 0, and leave out edges that do not count"
-        )
+        way_out = "give a finite number above 0, and leave out edges that do not count"
+        raise InputError(f"edge_weight[{edge}] is {weight[edge]:g}", hint=way_out)
     return weight
 
 
@@ -224,10 +206,8 @@ def checked_labels(y: Array, num_nodes: int) -> Tensor:
     """
     labels = integer_tensor(y, "y")
     if tuple(labels.shape) != (num_nodes,):
-        raise InputError(
-            f"has shape {tuple(labels.shape)}, but x has {num_nodes} rows; give one class per node: [{num_nodes}]",
-            field="y",
-        )
+        what = f"has shape {tuple(labels.shape)}, but x has {num_nodes} rows"
+        raise InputError(what, field="y", hint=f"give one class per node: [{num_nodes}]")
     if labels.min() < -1:
         node = int((labels < -1).nonzero()[0])
         raise InputError(f"y[{node}] is {int(labels[node])}; give -1 for a node whose class is unknown")
@@ -243,11 +223,8 @@ def checked_class_names(class_names: Iterable[str] | None, y: Tensor) -> tuple[s
     top = int(y.max())
     if class_names is None:
         if top >= y.numel():  # labels that are really identifiers would make a class of every number below
-            raise InputError(
-                f"holds class {top}, but there are only {y.numel()} nodes; number the classes from 0 without gaps, "
-                f"or give class_names",
-                field="y",
-            )
+            way_out = "number the classes from 0 without gaps, or give class_names"
+            raise InputError(f"holds class {top}, but there are only {y.numel()} nodes", field="y", hint=way_out)
         return tuple(str(c) for c in range(top + 1))
     if isinstance(class_names, str):
         raise InputError(f"is one string, {class_names!r}; give one name per class, as a list", field="class_names")
@@ -257,10 +234,8 @@ def checked_class_names(class_names: Iterable[str] | None, y: Tensor) -> tuple[s
         raise InputError(f"holds {twice!r} twice; give every class its own name", field="class_names")
     if top >= len(names):
         node = int((y >= len(names)).nonzero()[0])
-        raise InputError(
-            f"y[{node}] is {int(y[node])}, but class_names has {len(names)} names; "
-            f"give one name per class, {top + 1} or more, or None"
-        )
+        what = f"y[{node}] is {int(y[node])}, but class_names has {len(names)} names"
+        raise InputError(what, hint=f"give one name per class, {top + 1} or more, or None")
     return names
 
 

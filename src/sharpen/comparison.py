@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,8 +30,11 @@ from sharpen.training.ranks import joined
 from sharpen.training.records import way_note
 from sharpen.training.trials import as_dataset, blueprint_of, resolve
 from sharpen.trial import OBJECTIVE, Record, Trial, to_frame
+from sharpen.whole import json_bytes
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from sharpen.graph import Split
     from sharpen.models.blueprint import Blueprint
     from sharpen.report.page.document import Page
@@ -114,29 +116,25 @@ class ComparisonResult:
         """The files of a results folder by name, each with what writes it."""
         from sharpen.report.page import write_page
 
-        text = json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)
         files: dict[str, Callable[[Path], object]] = {
             "records.parquet": to_frame(self.records).to_parquet,
             "traces.npz": partial(_write_traces, records=self.records),
-            "comparison.json": lambda path: path.write_bytes(text.encode("utf-8", "backslashreplace")),
+            "comparison.json": lambda path: path.write_bytes(json_bytes(self.summary)),
         }
         return files | ({"page.html": partial(write_page, self.page())} if page else {})
 
-    def _printed(self, html: bool) -> str:
+    def _printed(self, html: bool) -> Console:
         from rich.console import Console
 
-        console = Console(file=StringIO(), width=120, record=html, force_terminal=html, highlight=False)
+        console = Console(file=StringIO(), width=120, record=True, force_terminal=html, highlight=False)
         print_comparison(self.comparison, console, tuple(self.notes))
-        if html:
-            return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
-        assert isinstance(console.file, StringIO)
-        return console.file.getvalue().rstrip()
+        return console
 
     def __repr__(self) -> str:
-        return self._printed(html=False)
+        return self._printed(html=False).export_text().rstrip()
 
     def _repr_html_(self) -> str:
-        return self._printed(html=True)
+        return self._printed(html=True).export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
 def compare(
@@ -183,14 +181,25 @@ def compare(
     """
     resolve_device(device)  # before anything that takes time
     objective = {name: settings.pop(name) for name in OBJECTIVE if name in settings}
-    plain = _trial(model=model, **settings)
+    for name in settings.keys() - Trial.__dataclass_fields__:
+        near = did_you_mean(name, Trial.__dataclass_fields__)
+        raise InputError(f"there is no setting {name!r}; {near}the settings are the fields of sharpen.Trial")
+    plain = Trial(model=model, **settings)
     sharp = replace(plain, **objective)
     chosen_by_validation = isinstance(lam, str)
     lams = checked_lams(lam, zero_is_plain=not sharp.balance and not sharp.lam_labeled) if lam is not None else ()
     if seeds is not None and seeds < 1:
         raise InputError(f"is {seeds}; give a number of at least 1", field="seeds")
-    dataset, wanted = _dataset(data, splits, folder, columns, tell)
-    pairs, notes = plan_pairs(dataset, wanted, seeds)
+    number = splits if isinstance(splits, int) and not isinstance(splits, bool) else None
+    if splits != "paper" and (isinstance(splits, str | bool) or (number is not None and number < 1)):
+        way_out = "give a number of at least 1, or paper for the paper's own splits"
+        raise InputError(f"is {splits!r}", field="splits", hint=way_out)
+    own = None if isinstance(splits, int | str) else splits
+    data = graph_from_paths(data, columns, tell)
+    dataset = load_dataset(data, folder) if isinstance(data, str) else as_dataset(data, own)
+    if own is not None and isinstance(data, str | Dataset):
+        raise InputError("splits of your own go with a graph of your own; give dataset.graph with them")
+    pairs, notes = plan_pairs(dataset, number, seeds)
     notes += few_pairs(pairs)
     if lam is None or chosen_by_validation:
         sharp, lams, told = advised(sharp, lams, dataset, pairs, "balance" in objective)
@@ -212,12 +221,12 @@ def compare(
         trials = [resolve(replace(each, batching=cut), dataset) for each in trials]
         records = _trained(dataset, trials, blueprint, kept, where, precision, progress and ranks.writes, tell)
     notes += [f"{text[0].upper()}{text[1:]}." for text in dict.fromkeys(map(way_note, records)) if text]
-    frame, size = to_frame(records), len(pairs)
-    frames = [frame[i : i + size] for i in range(0, len(frame), size)]
+    size = len(pairs)
+    shared = {key: value for key, value in asdict(records[size].trial).items() if key not in ("split", "seed")}
+    frames = [to_frame(records[i : i + size]) for i in range(0, len(records), size)]
     used = [own["class_use_last"].tolist() for own in frames]
-    notes += [
-        note for lam, own in zip(lams, used[1:], strict=True) if (note := collapse_note(f"λ = {lam:g}", own, used[0]))
-    ]
+    collapsed = (collapse_note(f"λ = {lam:g}", own, used[0]) for lam, own in zip(lams, used[1:], strict=True))
+    notes += [note for note in collapsed if note]
     return ComparisonResult(
         comparison=compare_lams(
             frames[0], dict(zip(lams, frames[1:], strict=True)), metric=dataset.metric, choose=chosen_by_validation
@@ -227,7 +236,8 @@ def compare(
         lams=lams,
         pairs=pairs,
         notes=notes,
-        settings=_settings(records[size].trial, lams, sharp.lam_labeled),
+        # What all runs share; a lam_labeled of None means -lam.
+        settings=shared | {"lam": list(lams), "lam_labeled": sharp.lam_labeled},
         precision=precision,
         seconds=time.perf_counter() - start,
         kept=kept,
@@ -279,51 +289,11 @@ def _cut(
         return before[0], before[1]
     if blueprint.network is None:
         if batching not in ("auto", "full"):
-            raise InputError(
-                f"is {batching!r}, but {blueprint.title} sees the whole graph at once; leave it out", field="batching"
-            )
+            why = f"is {batching!r}, but {blueprint.title} sees the whole graph at once"
+            raise InputError(why, field="batching", hint="leave it out")
         return None, ""
     where = resolve_device(device)
     return choose_batching(batching, blueprint.network, dataset.graph, where, arithmetic_type(precision), world)
-
-
-def _trial(**fields: Any) -> Trial:
-    known = Trial.__dataclass_fields__
-    for name in fields:
-        if name not in known:
-            near = did_you_mean(name, known)
-            raise InputError(f"there is no setting {name!r}; {near}the settings are the fields of sharpen.Trial")
-    return Trial(**fields)
-
-
-def _dataset(
-    data: Any,
-    splits: int | str | Mapping[str, Split] | Sequence[Split],
-    folder: str | Path | None,
-    columns: Columns | None,
-    tell: Callable[[str], None],
-) -> tuple[Dataset, int | None]:
-    """What to compare on, and how many splits to draw: None for those it comes with."""
-    own = None if isinstance(splits, int | str) else splits
-    data = graph_from_paths(data, columns, tell)
-    dataset = load_dataset(data, folder) if isinstance(data, str) else as_dataset(data, own)
-    if own is not None and isinstance(data, str | Dataset):
-        raise InputError("splits of your own go with a graph of your own; give dataset.graph with them")
-    if own is not None:
-        return dataset, None
-    if splits == "paper":
-        return dataset, None
-    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
-        raise InputError(
-            f"is {splits!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
-        )
-    return dataset, splits
-
-
-def _settings(trial: Trial, lams: Sequence[float], lam_labeled: float | None) -> dict[str, Any]:
-    """What all runs share, in the words of Trial; lam is what was compared, and a lam_labeled of None means -lam."""
-    shared = {key: value for key, value in asdict(trial).items() if key not in ("split", "seed")}
-    return shared | {"lam": list(lams), "lam_labeled": lam_labeled}
 
 
 def _write_traces(path: Path, records: Sequence[Record]) -> None:

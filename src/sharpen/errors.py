@@ -121,6 +121,38 @@ class Problems:
             raise InputError(f"{len(found)} problems:{listed}") from None
 
 
+@contextmanager
+def told_as(
+    problem: str, hint: str, kinds: type[Exception] | tuple[type[Exception], ...] = Exception
+) -> Iterator[None]:
+    """Tells an error of a block as an InputError; without ``kinds``, whatever it is: damaged bytes lead to many kinds.
+
+    >>> with told_as("graph.npz cannot be read", "check that you may read it", OSError):
+    ...     raise OSError("no such device")
+    Traceback (most recent call last):
+    sharpen.errors.InputError: graph.npz cannot be read (no such device); check that you may read it
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except kinds as error:
+        raise InputError(f"{problem} ({reason(error)})", hint=hint) from error
+
+
+def check_word(field: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuses a value that is none of the words it may be.
+
+    >>> check_word("norm", "lyer", ["none", "layer"])
+    Traceback (most recent call last):
+    sharpen.errors.InputError: norm is 'lyer'; did you mean 'layer'? Choose one of none, layer
+    """
+    if value not in allowed:
+        near = did_you_mean(value, allowed)
+        choose = f"{near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}"
+        raise InputError(f"is {value!r}", field=field, hint=choose)
+
+
 def did_you_mean(word: object, allowed: Iterable[str]) -> str:
     """The part of a message that names the word which was probably meant; empty if none is near.
 
@@ -142,6 +174,19 @@ def printable(text: str) -> str:
     'a [1mb'
     """
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def short(value: object, most: int = 60) -> str:
+    """A value in a message, but not at length.
+
+    >>> short("a" * 100)[-5:]
+    'aa...'
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        return "without end"
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def reason(error: BaseException) -> str:

@@ -234,16 +234,12 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         """Writes weights and settings to a safetensors file; a module's code is not part of it.
 
         Args:
-            path: Where to, such as ``model.safetensors``.
             extra: What else to keep (``extra_`` after :meth:`load`), such as how features were made; anything that JSON holds.
         """
-        fitted = self._checked()
-        classes = self.classes_.tolist()
-        own_code = self._own_code()
-        params = {name: getattr(self, name) for name in self._saved_names(own_code)}
+        fitted, own_code = self._checked(), self._own_code()
         header = {
-            "params": params,
-            "classes": classes,
+            "params": {name: getattr(self, name) for name in self._saved_names(own_code)},
+            "classes": self.classes_.tolist(),
             "classes_dtype": self.classes_.dtype.str,
             "module": own_code,
             "structure": self._structure and self._structure.to_json(),
@@ -255,7 +251,6 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
         """Reads what :meth:`save` wrote. No code in the file is run, and none that it names: there is none in it.
 
         Args:
-            path: The file.
             model: The model of your own, or several, if it was fitted with one: as for the classifier itself.
             device: Where to predict; None: as when it was fitted.
         """
@@ -345,12 +340,10 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
             raise InputError(f"is {self.on!r}, but your own model is trained in this process; give 'here'", field="on")
         in_batches = self.batching not in ("auto", "full")
         named = [] if isinstance(self.model, str) and self.model == "auto" else models_of(self.model)
-        for name in named if in_batches else ():
-            if name not in PAPER_MODELS:
-                raise InputError(
-                    f"is {self.batching!r}, but {model_info(name).title} sees the whole graph; leave it at 'auto'",
-                    field="batching",
-                )
+        for name in named:
+            if in_batches and name not in PAPER_MODELS:
+                why = f"is {self.batching!r}, but {model_info(name).title} sees the whole graph"
+                raise InputError(why, field="batching", hint="leave it at 'auto'")
         return Backbone(
             settings,
             device,
@@ -372,21 +365,13 @@ class NodeClassifier(Reasoned, Shown, ClassifierMixin, BaseEstimator):
     def _own_names(self) -> dict[str, str]:
         """Models of one's own: from what a fit may have called them to what they are called now."""
         own = [name for name in models_of(self.model) if is_own(name)]
-        saved = {candidate.model for candidate in self._fitted_candidates() if is_own(candidate.model)}
-        by_title = {model_info(name).title: name for name in own}
-        names = {name: name for name in own}
-        for name in saved:
-            # A class that was changed since, or is named by another path, has the same title; files once said "model".
-            match = by_title.get(model_info(name).title) or (own[0] if len(own) == 1 else None)
-            if match is not None:
-                names[name] = match
-        return names
-
-    def _fitted_candidates(self) -> list[Candidate]:
         fitted: Fitted | None = getattr(self, "_fitted", None)
-        if fitted is None:
-            return []
-        return [part.candidate for part in fitted.ensemble.parts]
+        saved = {part.candidate.model for part in fitted.ensemble.parts} if fitted is not None else set()
+        by_title = {model_info(name).title: name for name in own}
+        # A class that was changed since, or is named by another path, has the same title; files once said "model".
+        only = own[0] if len(own) == 1 else None
+        matches = {name: by_title.get(model_info(name).title) or only for name in saved if is_own(name)}
+        return {name: name for name in own} | {name: match for name, match in matches.items() if match is not None}
 
 
 def _read_classes(values: Any, dtype: Any, num_classes: int) -> np.ndarray:

@@ -16,40 +16,32 @@ _MAX_RATIO = 200
 MAX_COLUMNS = 50_000
 FREE_CELLS = 2**27
 FREE_LISTED = 2**25  # values in lists, of which one row may hold any number
-MAX_INSTRUCTIONS = 200_000  # of a saved Data, which has a few hundred
 
 
-def within_limits(size: int, packed: int, free: int | None = None) -> bool:
-    """Whether a part of a file may be unpacked from ``packed`` to ``size`` bytes.
+def check_unpacked(name: str, size: int, packed: int, free: int | None = None) -> None:
+    """Refuses a part of a file that would be unpacked from ``packed`` to ``size`` bytes, if that is too many.
 
     Args:
-        size, packed: Bytes.
         free: What is allowed in any case; None: ``_FREE_BYTES``.
 
-    >>> within_limits(1000, packed=10), within_limits(10**9, packed=10**6)
-    (True, False)
-    """
-    if size <= (_FREE_BYTES if free is None else free):
-        return True
-    return size <= _MAX_RATIO * packed and size <= min(_MAX_BYTES, memory_at_hand() // 2)
-
-
-def too_large(name: str, size: int, packed: int) -> InputError:
-    """The error for a file that unpacks to more than :func:`within_limits` allows.
-
-    >>> raise too_large("nodes.csv.gz", size=2**40, packed=10**6)
+    >>> check_unpacked("nodes.csv.gz", 1000, packed=10)
+    >>> check_unpacked("nodes.csv.gz", 2**40, packed=10**6)
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv.gz unpacks from 1,000,000 to 1,099,511,627,776 bytes or more, as only a harmful ...
     """
+    if _within(size, packed, free):
+        return
     if size <= _MAX_RATIO * packed:
-        return InputError(
-            f"{name} unpacks to {size:,} bytes or more, but {memory_at_hand():,} bytes of memory are free; use a machine with "
-            f"more memory, or leave columns out"
-        )
-    return InputError(
-        f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does; "
-        f"unpack it yourself if you trust it, and give the unpacked file"
-    )
+        what = f"{name} unpacks to {size:,} bytes or more, but {memory_at_hand():,} bytes of memory are free"
+        raise InputError(what, hint="use a machine with more memory, or leave columns out")
+    what = f"{name} unpacks from {packed:,} to {size:,} bytes or more, as only a harmful file (a zip bomb) does"
+    raise InputError(what, hint="unpack it yourself if you trust it, and give the unpacked file")
+
+
+def _within(size: int, packed: int, free: int | None = None) -> bool:
+    if size <= (_FREE_BYTES if free is None else free):
+        return True
+    return size <= min(_MAX_RATIO * packed, _MAX_BYTES, memory_at_hand() // 2)
 
 
 def check_size(name: str, size: int) -> None:
@@ -59,13 +51,9 @@ def check_size(name: str, size: int) -> None:
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.csv has 1,000,000,000,000,000 bytes, but ... bytes of memory are free; use a machine ...
     """
-    if size <= _FREE_BYTES:
-        return
-    left = memory_at_hand()
-    if size > left // 2:
-        raise InputError(
-            f"{name} has {size:,} bytes, but {left:,} bytes of memory are free; use a machine with more memory, or a part of it"
-        )
+    if size > _FREE_BYTES and size > (left := memory_at_hand()) // 2:
+        what = f"{name} has {size:,} bytes, but {left:,} bytes of memory are free"
+        raise InputError(what, hint="use a machine with more memory, or a part of it")
 
 
 def check_columns(name: str, count: int, way_out: str = "leave some out, or give them as a list in one column") -> None:
@@ -79,21 +67,14 @@ def check_columns(name: str, count: int, way_out: str = "leave some out, or give
         raise InputError(f"{name} has {count:,} columns, but at most {MAX_COLUMNS:,} are read; {way_out}")
 
 
-def check_cells(name: str, rows: int, columns: int, written: int, free: int = FREE_CELLS) -> None:
-    """Refuses a table that is large only by cells that cost the file nothing.
+def check_cells(name: str, rows: int, columns: int, written: int, free: int) -> None:
+    """Refuses a table that is large only by cells that cost the file nothing: it spends ``written`` bytes or cells on them.
 
-    Args:
-        name: The file.
-        rows, columns: Of the table.
-        written: How many bytes or cells the file spends on it.
-        free: How many cells are allowed in any case.
-
-    >>> check_cells("nodes.jsonl", 20_000, 20_000, written=40_000)
+    >>> check_cells("nodes.jsonl", 20_000, 20_000, written=40_000, free=2**25)
     Traceback (most recent call last):
     sharpen.errors.InputError: nodes.jsonl would be 20,000 rows of 20,000 columns, most of them never written; ...
     """
     check_columns(name, columns)
-    if not within_limits(rows * columns, written, free):
-        raise InputError(
-            f"{name} would be {rows:,} rows of {columns:,} columns, most of them never written; give every row the same columns"
-        )
+    if not _within(rows * columns, written, free):
+        what = f"{name} would be {rows:,} rows of {columns:,} columns, most of them never written"
+        raise InputError(what, hint="give every row the same columns")

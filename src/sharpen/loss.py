@@ -113,9 +113,8 @@ class SharpeningLoss(nn.Module):
         self.lam, self.lam_labeled, self.q, self.balance = lam, lam_labeled, q, balance
         self.uncertainty, self.class_weight, self.prior = uncertainty, class_weight, prior
         if uncertainty is not None and not callable(uncertainty):
-            raise InputError(
-                f"is {uncertainty!r}; give a function from logits [..., N, C] to [..., N], or None", field="uncertainty"
-            )
+            way_out = "give a function from logits [..., N, C] to [..., N], or None"
+            raise InputError(f"is {uncertainty!r}", field="uncertainty", hint=way_out)
         # Said here, where the mistake was made, as well as at the call, since settings may change in between.
         doubts: list[Doubt] = []
         for name in ("lam", "lam_labeled", "q", "balance"):
@@ -137,11 +136,9 @@ class SharpeningLoss(nn.Module):
         return isinstance(self.lam, str)
 
     def _check_prior_is_used(self) -> None:
-        without = self.balance is None and not self._automatic()
-        if without or (isinstance(self.balance, Real) and self.balance == 0):
-            raise InputError(
-                "is given, but balance is 0, so that it would do nothing; give a balance, such as 0.25", field="prior"
-            )
+        if _is_zero(self.balance) or (self.balance is None and not self._automatic()):
+            why = "is given, but balance is 0, so that it would do nothing"
+            raise InputError(why, field="prior", hint="give a balance, such as 0.25")
 
     def forward(
         self,
@@ -202,20 +199,14 @@ class SharpeningLoss(nn.Module):
         doubts: list[Doubt] = []
         in_labeled = node_mask("labeled", labeled, logits, doubts)
         num_labeled = in_labeled.sum(-1, keepdim=True)
-        nobody = (
-            "labeled is empty{member}; give at least one labeled node, and in mini-batches skip those that hold none"
-        )
-        doubts.append(Doubt(num_labeled == 0, nobody))
+        way_out = "give at least one labeled node, and in mini-batches skip those that hold none"
+        doubts.append(Doubt(num_labeled == 0, f"labeled is empty{{member}}; {way_out}"))
         doubt_labels(y, in_labeled, logits, doubts)
-        if unlabeled is None:
-            in_unlabeled = ~in_labeled
-        else:
-            in_unlabeled = node_mask("unlabeled", unlabeled, logits, doubts)
-            overlap = in_labeled & in_unlabeled
-            doubts.append(Doubt(overlap, "unlabeled and labeled share {node}; take it out of one of them"))
-        if num_unlabeled is None:
-            divisor: float | Tensor = in_unlabeled.sum(-1, keepdim=True).clamp_min(1)
-        else:
+        in_unlabeled = ~in_labeled if unlabeled is None else node_mask("unlabeled", unlabeled, logits, doubts)
+        overlap = in_labeled & in_unlabeled
+        doubts.append(Doubt(overlap, "unlabeled and labeled share {node}; take it out of one of them"))
+        divisor: float | Tensor = in_unlabeled.sum(-1, keepdim=True).clamp_min(1)
+        if num_unlabeled is not None:
             divisor = setting_of("num_unlabeled", num_unlabeled, doubts, logits)
             divisor = divisor.unsqueeze(-1) if isinstance(divisor, Tensor) else divisor
         lam, balance = self._weights(num_labeled, logits, doubts)
@@ -258,16 +249,15 @@ class SharpeningLoss(nn.Module):
         >>> SharpeningLoss(lam=0.5, balance=0.1)
         SharpeningLoss(lam=0.5, q=2.0, balance=0.1)
         """
-        shown: dict[str, object] = {"lam": self.lam}
-        if self.lam_labeled is not None:
-            shown["lam_labeled"] = self.lam_labeled
-        shown["q"] = self.q
-        if self.balance is not None and not (isinstance(self.balance, Real) and self.balance == 0):
-            shown["balance"] = self.balance
+        names = ("lam", "lam_labeled", "q", "balance", "uncertainty", "class_weight", "prior")
+        values = {name: getattr(self, name) for name in names}
+        shown = {name: value for name, value in values.items() if value is not None}
+        if _is_zero(self.balance):
+            del shown["balance"]
         if self.uncertainty is not None:
             shown["uncertainty"] = getattr(self.uncertainty, "__name__", self.uncertainty)
-        if self.class_weight is not None:
-            shown["class_weight"] = self.class_weight
-        if self.prior is not None:
-            shown["prior"] = self.prior
         return ", ".join(f"{k}={v.tolist() if hasattr(v, 'tolist') else v}" for k, v in shown.items())
+
+
+def _is_zero(setting: object) -> bool:
+    return isinstance(setting, Real) and setting == 0

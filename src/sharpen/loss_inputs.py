@@ -52,9 +52,8 @@ def check_logits(logits: Tensor) -> None:
         kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
         raise InputError(f"are {kind}; give a floating-point tensor, the model's output before softmax", field="logits")
     if logits.dim() < 2 or logits.shape[-2] < 1 or logits.shape[-1] < 2:
-        raise InputError(
-            f"logits have shape {list(logits.shape)}; give [N, C] or [..., N, C], with two classes or more"
-        )
+        way_out = "give [N, C] or [..., N, C], with two classes or more"
+        raise InputError(f"logits have shape {list(logits.shape)}; {way_out}")
 
 
 def precision_of(logits: Tensor) -> torch.dtype:
@@ -83,21 +82,21 @@ def labels_of(y: object, logits: Tensor) -> Tensor:
     nodes = logits.shape[-2]
     if labels.dim() < 1 or labels.shape[-1] != nodes or not _fits(labels.shape[:-1], logits):
         hint = ", y.argmax(-1)" if one_hot else ", y.squeeze(-1)" if labels.shape == (nodes, 1) else ""
-        raise InputError(
-            f"has shape {list(labels.shape)} but logits have shape {list(logits.shape)}; "
-            f"give one label for each of the {nodes} nodes{hint}",
-            field="y",
-        )
+        raise _misfit("y", labels, logits, f"give one label for each of the {nodes} nodes{hint}")
     return labels.to(logits.device, torch.int64)
+
+
+def _misfit(name: str, value: Tensor, logits: Tensor, way_out: str, what: str = "has") -> InputError:
+    shapes = f"{what} shape {list(value.shape)} but logits have shape {list(logits.shape)}"
+    return InputError(shapes, field=name, hint=way_out)
 
 
 def doubt_labels(y: Tensor, in_labeled: Tensor, logits: Tensor, doubts: list[Doubt]) -> None:
     classes = logits.shape[-1]
     unknown = "y is {value} (unknown) at {node}, which labeled holds; take it out of labeled or give its label"
     doubts.append(Doubt(in_labeled & (y < 0), unknown, y))
-    beyond = (
-        f"y is {{value}} at {{node}} but logits have {classes} classes; give labels 0 to {classes - 1}, or more logits"
-    )
+    way_out = f"give labels 0 to {classes - 1}, or more logits"
+    beyond = f"y is {{value}} at {{node}} but logits have {classes} classes; {way_out}"
     doubts.append(Doubt(in_labeled & (y >= classes), beyond, y))
 
 
@@ -111,22 +110,16 @@ def node_mask(name: str, value: Nodes, logits: Tensor, doubts: list[Doubt]) -> T
     if nodes.dtype == torch.bool:
         if nodes.dim() < 1 or nodes.shape[-1] != size or not _fits(nodes.shape[:-1], logits):
             columns = nodes.dim() == 2 and nodes.shape[0] == size
-            raise InputError(
-                f"is a mask of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
-                f"give one entry for each of the {size} nodes"
-                + (f", such as {name}[:, 0] for the first of {nodes.shape[1]} splits" if columns else ""),
-                field=name,
-            )
+            one = f", such as {name}[:, 0] for the first of {nodes.shape[1]} splits" if columns else ""
+            way_out = f"give one entry for each of the {size} nodes{one}"
+            raise _misfit(name, nodes, logits, way_out, "is a mask of")
         return nodes
     if nodes.dtype not in (torch.int64, torch.int32, torch.int16):
         raise InputError(f"is {nodes.dtype}; give a boolean mask, {as_mask}, or int64 node indices", field=name)
     if nodes.dim() < 1 or not _fits(nodes.shape[:-1], logits):
-        raise InputError(
-            f"holds indices of shape {list(nodes.shape)} but logits have shape {list(logits.shape)}; "
-            f"give a list of node indices, or one list of the same length for each member"
-            + (f"; of one column, {name}.view(-1) is one" if nodes.dim() == 2 and nodes.shape[1] == 1 else ""),
-            field=name,
-        )
+        one = f"; of one column, {name}.view(-1) is one" if nodes.dim() == 2 and nodes.shape[1] == 1 else ""
+        way_out = f"give a list of node indices, or one list of the same length for each member{one}"
+        raise _misfit(name, nodes, logits, way_out, "holds indices of")
     nodes = nodes.long()
     outside = f"{name} holds index {{value}}{{member}}; give indices from 0 to {size - 1}, as there are {size} nodes"
     doubts.append(Doubt((nodes < 0) | (nodes >= size), outside, nodes))
@@ -151,11 +144,8 @@ def setting_of(name: str, value: Setting, doubts: list[Doubt], logits: Tensor | 
         raise InputError(f"is {numbers.dtype}; give {expected}", field=name)
     if logits is not None:
         if not _fits(numbers.shape, logits):
-            raise InputError(
-                f"has shape {list(numbers.shape)} but logits have shape {list(logits.shape)}; "
-                f"give a number, or a tensor of shape {list(logits.shape[:-2])}",
-                field=name,
-            )
+            way_out = f"give a number, or a tensor of shape {list(logits.shape[:-2])}"
+            raise _misfit(name, numbers, logits, way_out)
         numbers = numbers.to(logits.device, precision_of(logits))
     bad = ~torch.isfinite(numbers) | (numbers <= 0) if positive else ~torch.isfinite(numbers)
     doubts.append(Doubt(bad.unsqueeze(-1), f"{name} is {{value}}{{member}}; give {expected}", numbers.unsqueeze(-1)))
@@ -165,16 +155,14 @@ def setting_of(name: str, value: Setting, doubts: list[Doubt], logits: Tensor | 
 def class_weight_of(value: Sequence[float] | Tensor, doubts: list[Doubt], logits: Tensor | None = None) -> Tensor:
     weights = _tensor("class_weight", value, "one number for each class")
     if weights.dim() != 1 or (logits is not None and len(weights) != logits.shape[-1]):
-        classes = "" if logits is None else f" ({logits.shape[-1]} in these logits)"
-        raise InputError(
-            f"has shape {list(weights.shape)}; give one number for each class{classes}", field="class_weight"
+        way_out = "give one number for each class" + (
+            f" ({logits.shape[-1]} in these logits)" if logits is not None else ""
         )
+        raise InputError(f"has shape {list(weights.shape)}", field="class_weight", hint=way_out)
     if logits is not None:
         weights = weights.to(logits.device, precision_of(logits))
-    bad = ~torch.isfinite(weights) | (weights < 0)
-    doubts.append(
-        Doubt(bad, "class_weight is {value} for class {index}; give a finite number >= 0 for each class", weights)
-    )
+    wrong = "class_weight is {value} for class {index}; give a finite number >= 0 for each class"
+    doubts.append(Doubt(~torch.isfinite(weights) | (weights < 0), wrong, weights))
     return weights
 
 
@@ -188,20 +176,15 @@ def prior_of(value: object, doubts: list[Doubt], logits: Tensor | None = None) -
         raise InputError(f"is {value!r}; give {expected}", field="prior")
     if logits is not None:
         if shares.shape[-1] != logits.shape[-1] or not _fits(shares.shape[:-1], logits):
-            raise InputError(
-                f"has shape {list(shares.shape)}, but logits have shape {list(logits.shape)}; give one share for each of "
-                f"the {logits.shape[-1]} classes",
-                field="prior",
-            )
+            raise _misfit("prior", shares, logits, f"give one share for each of the {logits.shape[-1]} classes")
         shares = shares.to(logits.device, precision_of(logits))
     shares = shares if shares.is_floating_point() else shares.double()
     bad = ~torch.isfinite(shares) | (shares <= 0)
     rare = "prior is {value} for class {index}{member}; give every class a share above 0, a small one if it is rare"
     doubts.append(Doubt(bad, rare, shares))
     total = shares.sum(-1, keepdim=True)
-    doubts.append(
-        Doubt((total - 1).abs() > 1e-3, "prior sums to {value:.4g}{member}; give shares that sum to 1", total)
-    )
+    wrong = "prior sums to {value:.4g}{member}; give shares that sum to 1"
+    doubts.append(Doubt((total - 1).abs() > 1e-3, wrong, total))
     return shares / total
 
 
@@ -212,10 +195,8 @@ def checked_uncertainty(uncertainty: Uncertainty) -> Uncertainty:
         values = uncertainty(logits)
         if not isinstance(values, Tensor) or values.shape != logits.shape[:-1]:
             shape = list(values.shape) if isinstance(values, Tensor) else type(values).__name__
-            raise InputError(
-                f"uncertainty returned {shape} for logits of shape {list(logits.shape)}; "
-                f"let it return a tensor of shape {list(logits.shape[:-1])}, reducing the last dimension alone"
-            )
+            way_out = f"let it return a tensor of shape {list(logits.shape[:-1])}, reducing the last dimension alone"
+            raise InputError(f"uncertainty returned {shape} for logits of shape {list(logits.shape)}; {way_out}")
         return values
 
     return call

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sharpen.errors import InputError
@@ -35,29 +37,27 @@ def cgroup_left(root: Path = Path("/")) -> list[int]:
     True
     """
     left = []
-    for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-        _, kinds, own = line.split(":", 2)
-        if kinds == "":  # version 2: one tree for all
-            mount, names = root / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in kinds.split(","):
-            mount = root / "sys/fs/cgroup/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
+    for unified, place in _groups("memory", root):
+        names = ("max", "current") if unified else ("limit_in_bytes", "usage_in_bytes")
+        try:
+            limit, used = (int((place / f"memory.{name}").read_text(encoding="ascii")) for name in names)
+        except (OSError, ValueError):  # no such limit
             continue
-        # In a container the path may be the host's, and what is mounted the group itself: then only the last of these is there.
-        group = mount / own.lstrip("/")
-        for place in (group, *(above for above in group.parents if above.is_relative_to(mount))):
-            limit, used = _number(place / names[0]), _number(place / names[1])
-            if limit is not None and used is not None:
-                left.append(max(0, limit - used + _forgettable(place / "memory.stat", names[2])))
+        files = _forgettable(place / "memory.stat", "inactive_file" if unified else "total_inactive_file")
+        left.append(max(0, limit - used + files))
     return left
 
 
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text(encoding="ascii"))
-    except (OSError, ValueError):  # no such limit
-        return None
+def _groups(kind: str, root: Path) -> Iterator[tuple[bool, Path]]:
+    """The control groups that limit this process in something, its own first, each with whether it is of version 2."""
+    for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, kinds, own = line.split(":", 2)
+        if kinds and kind not in kinds.split(","):
+            continue
+        mount = root / "sys/fs/cgroup" / (kind if kinds else "")
+        # In a container the path may be the host's, and what is mounted the group itself: then only the last of these is there.
+        group = mount / own.lstrip("/")
+        yield from ((not kinds, place) for place in (group, *group.parents) if place.is_relative_to(mount))
 
 
 def _forgettable(path: Path, name: str) -> int:
@@ -69,11 +69,7 @@ def _forgettable(path: Path, name: str) -> int:
 
 
 def free_cores(sharers: int = 1, root: Path = Path("/")) -> int:
-    """How many cores this process can compute on now without waiting for others; at least one.
-
-    Args:
-        sharers: How many processes, this one among them, compute as it does.
-        root: Where the system's files are.
+    """How many cores this process, one of several ``sharers``, can compute on now without waiting for others; at least one.
 
     >>> 1 <= free_cores() <= cores()
     True
@@ -96,27 +92,13 @@ def cores(root: Path = Path("/")) -> int:
 def _quotas(root: Path) -> list[float]:
     """How many cores' time the control group of this process, and those above it, may use."""
     quotas = []
-    try:
-        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:  # no Linux
-        return []
-    for line in lines:
-        _, kinds, own = line.split(":", 2)
-        if kinds != "" and "cpu" not in kinds.split(","):
-            continue
-        mount = root / "sys/fs/cgroup" / ("" if kinds == "" else "cpu")
-        group = mount / own.lstrip("/")
-        for place in (group, *(above for above in group.parents if above.is_relative_to(mount))):
-            try:
-                if kinds == "":
-                    quota, period = (place / "cpu.max").read_text(encoding="ascii").split()
-                else:
-                    quota = (place / "cpu.cfs_quota_us").read_text(encoding="ascii").strip()
-                    period = (place / "cpu.cfs_period_us").read_text(encoding="ascii").strip()
+    with suppress(OSError):  # no Linux
+        for unified, place in _groups("cpu", root):
+            names = ("cpu.max",) if unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            with suppress(OSError, ValueError, ZeroDivisionError):  # no such limit
+                quota, period = " ".join((place / name).read_text(encoding="ascii") for name in names).split()
                 if quota not in ("max", "-1"):
                     quotas.append(int(quota) / int(period))
-            except (OSError, ValueError, ZeroDivisionError):  # no such limit
-                continue
     return quotas
 
 

@@ -50,9 +50,7 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
         nodes = self._nodes(X, count)
         values = list(y)
         if len(values) != len(nodes):
-            raise InputError(
-                f"has {len(nodes)} nodes and y {len(values)} labels; give one label for each node", field="X"
-            )
+            raise InputError(f"has {len(nodes)} nodes and y {len(values)} labels; give one for each node", field="X")
         numbers, classes = encode_labels(values)
         labels: np.ndarray = np.full(count, None, dtype=object)
         labels[nodes] = [None if number < 0 else classes[number] for number in numbers]
@@ -96,7 +94,6 @@ class NodeIndexClassifier(ClassifierMixin, BaseEstimator):
         if whole is None or not (whole == array).all():
             raise InputError("holds something else than whole numbers; give node indices", field="X")
         if len(whole) and not (whole.min() >= 0 and whole.max() < count):
-            raise InputError(
-                f"holds node {int(whole.max())}, but the graph has {count} nodes, from 0 to {count - 1}", field="X"
-            )
+            there = f"the graph has {count} nodes, from 0 to {count - 1}"
+            raise InputError(f"holds node {int(whole.max())}, but {there}", field="X")
         return whole

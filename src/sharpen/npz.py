@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sharpen.errors import InputError, reason
-from sharpen.limits import too_large, within_limits
+from sharpen.errors import InputError, told_as
+from sharpen.limits import check_unpacked
 
 
 def read_npz(
@@ -25,8 +25,6 @@ def read_npz(
     wrong is an :class:`~sharpen.errors.InputError` that begins with ``name``.
 
     Args:
-        name: What to call the file in messages.
-        source: Where it lies, or its bytes.
         keys: What to read; others are not touched: files of old hold pickled ones beside. None: all.
         way_out: What to do about a file that cannot be used.
 
@@ -38,24 +36,19 @@ def read_npz(
     Traceback (most recent call last):
     sharpen.errors.InputError: graph.npz is not a whole .npz file (File is not a zip file); save it again with numpy.savez
     """
-    try:
+    arrays = {}
+    with (
+        told_as(f"{name} is not a whole .npz file", way_out),
+        told_as(f"{name} cannot be read", way_out, OSError),
+        zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive,
+    ):
         packed = len(source) if isinstance(source, bytes) else source.stat().st_size
-        with zipfile.ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as archive:
-            arrays = {}
-            for member in archive.infolist():
-                part = member.filename.removesuffix(".npy")
-                if keys is not None and part not in keys:
-                    continue
-                if not within_limits(member.file_size, packed):
-                    raise too_large(f"{name} (array {part!r})", member.file_size, packed)
+        for member in archive.infolist():
+            part = member.filename.removesuffix(".npy")
+            if keys is None or part in keys:
+                check_unpacked(f"{name} (array {part!r})", member.file_size, packed)
                 arrays[part] = _array(f"{name}: array {part!r}", archive.read(member), way_out)
-            return arrays
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{name} cannot be read ({reason(error)}); {way_out}") from error
-    except Exception as error:  # what zipfile and NumPy raise on damaged bytes is not documented
-        raise InputError(f"{name} is not a whole .npz file ({reason(error)}); {way_out}") from error
+    return arrays
 
 
 def _array(name: str, data: bytes, way_out: str) -> np.ndarray:
@@ -64,9 +57,8 @@ def _array(name: str, data: bytes, way_out: str) -> np.ndarray:
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = header(stream)
     if dtype.hasobject:
-        raise InputError(
-            f"{name} holds pickled Python objects, which are not opened; save it as numbers or as text (dtype str)"
-        )
+        way_out = "save it as numbers or as text (dtype str)"
+        raise InputError(f"{name} holds pickled Python objects, which are not opened; {way_out}")
     count = int(np.prod(shape, dtype=object))
     if count and not dtype.itemsize:
         raise InputError(f"{name} holds {count:,} values of no length ({dtype}); leave it out, or save it again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +18,20 @@ from sharpen.fitting.predictions import prediction_frame
 
 @dataclass(frozen=True)
 class Predictor:
-    """A saved model that knows how its features were made.
+    """A saved model that knows how its features were made."""
 
-    Args:
-        name: The file as the user named it.
-        classifier: What predicts.
-        encoder: What makes features of tables.
-        columns: What the columns were called when the model was fitted.
-    """
-
-    name: str
+    name: str  # the file as the user named it
     classifier: NodeClassifier = field(repr=False)
     encoder: FeatureEncoder = field(repr=False)
-    columns: Mapping[str, str | None]
+    columns: Mapping[str, str | None]  # what they were called when the model was fitted
 
     @classmethod
     def load(cls, path: Path | str, device: str = "auto") -> Predictor:
         """Reads a model that ``sharpen fit`` saved."""
         classifier = NodeClassifier.load(path, device=device)
         if "encoder" not in classifier.extra_:
-            raise InputError(
-                f"{path}: does not know how to make features from tables; give a model that sharpen fit has saved"
-            )
+            why = "does not know how to make features from tables"
+            raise InputError(why, place=str(path), hint="give a model that sharpen fit has saved")
         saved = classifier.extra_.get("columns")
         if not isinstance(saved, dict) or not all(value is None or isinstance(value, str) for value in saved.values()):
             raise InputError(f"{path}: does not say which columns it was fitted on; it is damaged, so fit again")
@@ -51,12 +43,7 @@ class Predictor:
         return [str(name) for name in self.classifier.classes_]
 
     def meaning(self, named: Mapping[str, str | None] | None = None, *, strict: bool = False) -> Columns:
-        """What columns mean: as they are named now, else as when the model was fitted.
-
-        Args:
-            named: ``id``, ``label``, ``source``, ``target`` and ``weight``, None where not named.
-            strict: As for :class:`sharpen.files.Columns`.
-        """
+        """What columns mean: as they are named now, else as when the model was fitted."""
         named = named or {}
         keys = ("id", "label", "source", "target", "weight")
         columns: dict[str, Any] = {key: named.get(key) or self.columns.get(key) for key in keys}
@@ -83,35 +70,25 @@ class Predictor:
             try:
                 return self._checked(read_nodes_and_edges(nodes, edges, columns))
             except InputError:  # most likely there is no such column; anything else is said again below
-                columns = Columns(
-                    **{**vars(columns), "label": ""}
-                )  # none, and none guessed: a feature must not be taken for it
+                columns = replace(columns, label="")  # none, and none guessed: a feature must not be taken for it
         return self._checked(read_nodes_and_edges(nodes, edges, columns))
 
     def _checked(self, tables: GraphTables) -> GraphTables:
         """Refuses to do without edges what was learnt with them, unless that is said."""
         count = self.classifier.extra_.get("edges")
         if type(count) is not int or count < 0:
-            raise InputError(
-                f"{self.name}: does not say how many edges it was fitted with; it is damaged, so fit again"
-            )
+            why = "does not say how many edges it was fitted with"
+            raise InputError(why, place=self.name, hint="it is damaged, so fit again")
         if count and not tables.edges_given:
-            raise InputError(
-                f"{self.name}: was fitted with {count} edge{'s' * (count != 1)}, but none are given; give the edges file after "
-                f"{tables.name}, one with a header only if there are none"
-            )
+            why = f"was fitted with {count} edge{'s' * (count != 1)}, but none are given"
+            way_out = f"give the edges file after {tables.name}, one with a header only if there are none"
+            raise InputError(why, place=self.name, hint=way_out)
         return tables
 
     def predict(
         self, tables: GraphTables, notes: list[str], *, abstain: float | None = None, every_class: bool = False
     ) -> pd.DataFrame:
-        """A row for each node, as :func:`sharpen.fitting.predictions.prediction_frame` makes it.
-
-        Args:
-            tables: The graph.
-            notes: Receives what the user should know.
-            abstain, every_class: As for :func:`sharpen.fitting.predictions.prediction_frame`.
-        """
+        """A row for each node, as :func:`sharpen.fitting.predictions.prediction_frame` makes it."""
         classifier, encoder = self.classifier, self.encoder
         graph = to_graph(tables, encoder.transform(tables, notes), self.classes, unit=encoder.unit, notes=notes)
         if graph.edge_weight is not None and encoder.unit is not None:

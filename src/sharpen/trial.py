@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sharpen.batching import Batching
-from sharpen.errors import InputError, did_you_mean
+from sharpen.errors import InputError, check_word, short
 from sharpen.models.registry import check_model, model_info
 from sharpen.paper import setting
 from sharpen.prior import canonical_prior
@@ -57,6 +57,28 @@ _TYPES: dict[str, type] = {
 }
 # Beyond these nothing is trained in this life, or kept in 64 bits.
 _MOST = {"layers": 1000, "hidden": 2**16, "epochs": 10**8, "seed": 2**63 - 1}
+_RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
+    "dropout": (lambda value: 0 <= value < 1, "a number from 0 up to but not including 1"),
+    "lr": (lambda value: value >= 0, "a number of at least 0"),
+    "weight_decay": (lambda value: value >= 0, "a number of at least 0"),
+    "lam_max": (lambda value: value > 0, "a number above 0, or leave it out for a fixed λ"),
+    "q": (lambda value: value > 0, "an order above 0, such as 2 (Gini) or 1 (Shannon)"),
+}
+
+
+def _numbers_that_cannot_be(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields of a trial that hold what they cannot, each with what is wrong."""
+    for name, value in given.items():
+        kind, least = _TYPES[name], int(name != "seed")
+        if kind is int and (int(value) != value or value < least):
+            yield name, f"is {value}; give a whole number of at least {least}"
+        if kind is int and value > _MOST[name]:
+            yield name, f"is {value}; give a whole number of at most {_MOST[name]}"
+        if kind is float and not math.isfinite(value):
+            yield name, f"is {value}; give a finite number"
+    for name, (holds, expected) in _RANGES.items():
+        if name in given and not holds(given[name]):
+            yield name, f"is {given[name]}; give {expected}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,63 +148,33 @@ class Trial:
         object.__setattr__(self, "model_args", _canonical(self.model_args))
         object.__setattr__(self, "prior", canonical_prior(self.prior))
         if self.norm is not None:
-            _one_of("norm", self.norm, NORMS)
-        for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and (int(value) != value or value < least):
-                raise InputError(f"is {value}; give a whole number of at least {least}", field=name)
-            if value is not None and value > _MOST[name]:
-                raise InputError(f"is {value}; give a whole number of at most {_MOST[name]}", field=name)
-        for name in ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise InputError(f"is {value}; give a finite number", field=name)
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise InputError(f"is {self.dropout}; give a number from 0 up to but not including 1", field="dropout")
-        for name in ("lr", "weight_decay"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise InputError(f"is {value}; give a number of at least 0", field=name)
+            check_word("norm", self.norm, NORMS)
+        given = {name: value for name in _TYPES if (value := getattr(self, name)) is not None}
+        for name, problem in _numbers_that_cannot_be(given):
+            raise InputError(problem, field=name)
         if self.lam_max is not None:
-            if self.lam_max <= 0:
-                raise InputError(
-                    f"is {self.lam_max}; give a number above 0, or leave it out for a fixed λ", field="lam_max"
-                )
             for name in ("lam", "lam_labeled"):
-                if getattr(self, name):
-                    raise InputError(
-                        f"is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two",
-                        field=name,
-                    )
+                if given.get(name):
+                    why = f"is {given[name]}, but lam_max is given, so that λ is learned"
+                    raise InputError(why, field=name, hint="give one of the two")
         if self.batching is not None:
             object.__setattr__(self, "batching", Batching.parse(self.batching).name)
             if self.lam_max is not None:
-                raise InputError(
-                    f"is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
-                    f"give one of the two",
-                    field="batching",
-                )
+                why = f"is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only"
+                raise InputError(why, field="batching", hint="give one of the two")
         if self.prior is not None and not self.balance:
-            raise InputError(
-                f"is {self.prior}, but balance is 0, so that it would do nothing; give a balance, such as 0.25",
-                field="prior",
-            )
-        if self.q <= 0:
-            raise InputError(f"is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)", field="q")
-        for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, kind(value) + 0.0 if kind is float else kind(value))
+            why = f"is {self.prior}, but balance is 0, so that it would do nothing"
+            raise InputError(why, field="prior", hint="give a balance, such as 0.25")
+        for name, value in given.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
+            kind = _TYPES[name]
+            object.__setattr__(self, name, kind(value) + 0.0 if kind is float else kind(value))
 
     def resolve(self, split: str, dataset: str | None = None) -> Trial:
         """This trial with nothing left open: the paper's setting, −λ for the labeled term, and the given default split."""
         dataset = self.dataset or dataset
         takes = model_info(self.model).settings
-        defaults = {
-            name: value
-            for name, value in setting(dataset, self.model).items()
-            if name in takes or name not in ARCHITECTURE
-        }
+        published = setting(dataset, self.model).items()
+        defaults = {name: value for name, value in published if name in takes or name not in ARCHITECTURE}
         defaults |= {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
         return replace(self, **{k: v for k, v in defaults.items() if getattr(self, k) is None})
 
@@ -221,36 +213,17 @@ def id_of(description: Mapping[str, object]) -> str:
 
 def _canonical(given: object) -> str | None:
     """The arguments of a model as one text, whatever the order in which they were given."""
+    way_out = "give numbers, words, or lists of them by name, such as {'hops': 5}"
     try:
         names = json.loads(given) if isinstance(given, str) else given
         if not names:
             return None
-        if not isinstance(names, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise InputError(f"is {_brief(given)}; give arguments by name, such as {{'hops': 5}}", field="model_args")
-        return json.dumps(dict(names), sort_keys=True, allow_nan=False)
-    except InputError:
-        raise
+        if isinstance(names, Mapping) and all(isinstance(name, str) and name.isidentifier() for name in names):
+            return json.dumps(dict(names), sort_keys=True, allow_nan=False)
+        way_out = "give arguments by name, such as {'hops': 5}"
     except (TypeError, ValueError, RecursionError):
-        raise InputError(
-            f"is {_brief(given)}; give numbers, words, or lists of them by name, such as {{'hops': 5}}",
-            field="model_args",
-        ) from None
-
-
-def _brief(value: object) -> str:
-    """A value in a message, but not at length."""
-    try:
-        return repr(value)[:200]
-    except (ValueError, RecursionError):  # a number of thousands of digits
-        return "without end"
-
-
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        near = did_you_mean(value, allowed)
-        raise InputError(
-            f"is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}", field=name
-        )
+        pass
+    raise InputError(f"is {short(given, 200)}", field="model_args", hint=way_out)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -30,3 +31,21 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def text_bytes(text: str) -> bytes:
+    """Text as UTF-8; half a character, as in the name of a file that is not text, is written as its number.
+
+    >>> text_bytes("n\\udcff.csv")
+    b'n\\\\udcff.csv'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
+def json_bytes(content: Any) -> bytes:
+    """JSON as a file holds it, for people to read as well.
+
+    >>> json_bytes([1])
+    b'[\\n  1\\n]'
+    """
+    return text_bytes(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))

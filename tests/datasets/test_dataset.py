@@ -99,7 +99,7 @@ def test_dataset_is_frozen():
 
 
 def test_metric_must_be_known_and_possible():
-    with pytest.raises(InputError, match="metric is 'f1'; give one of accuracy, balanced-accuracy, roc-auc"):
+    with pytest.raises(InputError, match="metric is 'f1'; choose one of accuracy, balanced-accuracy, roc-auc"):
         Dataset("mine", graph(), "f1")
     assert Dataset("mine", graph(), "roc-auc").metric == "roc-auc"
     with pytest.raises(InputError, match="needs two classes, but mine has 3"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-import math
+import itertools
+import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,11 +12,10 @@ from typing import Any
 
 import torch
 
-from sharpen.bench.floor import Ceiling, EpochWork, measure_ceiling, work
+from sharpen.bench.floor import measure_ceiling, wait_for, work
 from sharpen.bench.peer import PlainLoop
 from sharpen.datasets import Dataset
 from sharpen.models.inputs import Inputs
-from sharpen.models.network import Network
 from sharpen.models.registry import CONVOLUTIONS
 from sharpen.training.capture import Runner
 from sharpen.training.decision import decide
@@ -27,14 +27,8 @@ from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 # What a CPU is measured by: the small graphs, and one with many features.
-CPU_CELLS = tuple(
-    (dataset, model)
-    for dataset, models in (
-        *((name, CONVOLUTIONS) for name in ("cora", "citeseer", "chameleon", "minesweeper")),
-        ("cs", CONVOLUTIONS[:1]),
-    )
-    for model in models
-)
+_SMALL = itertools.product(("cora", "citeseer", "chameleon", "minesweeper"), CONVOLUTIONS)
+CPU_CELLS = (*_SMALL, ("cs", CONVOLUTIONS[0]))
 
 
 @dataclass(frozen=True)
@@ -65,8 +59,7 @@ class Timing:
 
 def geometric_mean(timings: Iterable[Timing]) -> float:
     """The mean that treats twice as fast and half as fast as opposites."""
-    ratios = [t.ratio for t in timings]
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return statistics.geometric_mean(t.ratio for t in timings)
 
 
 def time_cells(
@@ -90,44 +83,31 @@ def time_cells(
     """
     with arithmetic(precision, device) as dtype:
         limit = measure_ceiling(device) if ceiling else None
+
+        def timing(dataset: Dataset, model: Any) -> Timing:
+            graph = dataset.graph
+            trial = resolve(Trial(model=model, model_args=model_args, lam=0.25), dataset)
+            blueprint = blueprint_of(graph.num_features, graph.num_classes, trial)
+            loop = PlainLoop(graph, dataset.splits[str(trial.split)], trial, dataset.metric, device, blueprint)
+            plain, peak = _time(loop.epoch, device, seconds)
+            del loop
+            _release(device)
+
+            way = decide(blueprint, Inputs(graph, device, dtype))
+            # As a study has them: a grid of λ for each of a few seeds.
+            grid = [(0.05 * (r % 41), r // 41) for r in range(members or 205)]
+            trials = [replace(trial, lam=lam, lam_labeled=-lam, seed=seed) for lam, seed in grid]
+            size = members or population_size(way, dataset, trials)
+            each, memory = time_population(way, dataset, trials[:size], seconds)
+            network, floor = blueprint.network, None
+            if limit is not None and network is not None:
+                entries = int(graph.x.values().numel()) if graph.is_sparse else graph.x.numel()
+                floor = limit.seconds(work(network, graph.num_nodes, entries, graph.adjacency.nnz))
+            about = (dataset.name, blueprint.title, precision, size)
+            return Timing(*about, plain, each / size, peak, memory, floor, way.full_name)
+
         for dataset, model in cells:
-            yield _time_cell(dataset, model, device, precision, dtype, members, seconds, limit, model_args)
-
-
-def _time_cell(
-    dataset: Dataset,
-    model: Any,
-    device: torch.device,
-    precision: str,
-    dtype: torch.dtype,
-    members: int | None,
-    seconds: float,
-    ceiling: Ceiling | None,
-    model_args: Mapping[str, Any] | None,
-) -> Timing:
-    trial = resolve(Trial(model=model, model_args=model_args, lam=0.25), dataset)
-    split = dataset.splits[str(trial.split)]
-    blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, trial)
-    loop = PlainLoop(dataset.graph, split, trial, dataset.metric, device, blueprint)
-    plain, plain_memory = _time(loop.epoch, device, seconds)
-    del loop
-    _release(device)
-
-    way = decide(blueprint, Inputs(dataset.graph, device, dtype))
-    # As a study has them: a grid of λ for each of a few seeds.
-    trials = [
-        replace(trial, lam=lam, lam_labeled=-lam, seed=r // 41)
-        for r in range(members or 205)
-        for lam in [0.05 * (r % 41)]
-    ]
-    size = members or population_size(way, dataset, trials)
-    each, memory = time_population(way, dataset, trials[:size], seconds)
-    floor = None
-    if ceiling is not None and blueprint.network is not None:
-        floor = ceiling.seconds(_work(blueprint.network, dataset))
-    return Timing(
-        dataset.name, blueprint.title, precision, size, plain, each / size, plain_memory, memory, floor, way.full_name
-    )
+            yield timing(dataset, model)
 
 
 def time_population(way: Way, dataset: Dataset, trials: list[Trial], seconds: float) -> tuple[float, int]:
@@ -141,12 +121,6 @@ def time_population(way: Way, dataset: Dataset, trials: list[Trial], seconds: fl
     return result
 
 
-def _work(network: Network, dataset: Dataset) -> EpochWork:
-    x = dataset.graph.x
-    entries = x.numel() if x.layout == torch.strided else int(x.values().numel())
-    return work(network, dataset.graph.num_nodes, entries, int(dataset.graph.adjacency.nnz))
-
-
 def _release(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
@@ -156,17 +130,12 @@ def _release(device: torch.device) -> None:
 def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most: int = 10**9) -> tuple[float, int]:
     """The median time of one call over about so many seconds, and the peak memory in bytes (of a GPU)."""
     on_gpu = device.type == "cuda"
-
-    def wait() -> None:
-        if on_gpu:
-            torch.cuda.synchronize()
-
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     warm_up = 3 if on_gpu else 1
     for _ in range(warm_up):
         run()
-    wait()
+    wait_for(device)
     # On a GPU in small groups: waiting for the device after every epoch would make the epoch look longer than it is.
     times: list[float] = []
     group, begin = (5 if on_gpu else 1), time.perf_counter()
@@ -176,7 +145,7 @@ def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most
         start = time.perf_counter()
         for _ in range(group):
             run()
-        wait()
+        wait_for(device)
         times.append((time.perf_counter() - start) / group)
     peak = torch.cuda.max_memory_allocated() if on_gpu else 0
     return sorted(times)[len(times) // 2], peak

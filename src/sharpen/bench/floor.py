@@ -9,6 +9,7 @@ three.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,7 @@ import torch
 from sharpen.models.network import Network
 
 _BYTES = 4  # of a number in float32
+_REPEATS = 10
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,7 @@ class Ceiling:
 
 
 def work(network: Network, nodes: int, feature_entries: int, edges: int) -> EpochWork:
-    """The least work of one member's epoch.
-
-    Args:
-        network: The architecture.
-        nodes, edges: Of the graph; edges are entries of the adjacency.
-        feature_entries: Non-zero features: what a sparse first product has to multiply.
+    """The least work of one member's epoch; ``edges`` are entries of the adjacency, ``feature_entries`` those that are not 0.
 
     >>> from sharpen.models.mlp import MLP
     >>> work(MLP.fused(10, 2, 1, 4), nodes=5, feature_entries=50, edges=0).flops
@@ -70,21 +67,24 @@ def work(network: Network, nodes: int, feature_entries: int, edges: int) -> Epoc
 def measure_ceiling(device: torch.device) -> Ceiling:
     """The device's rate of a large float32 product, as torch computes it now, and of a large copy, counting both directions."""
 
-    def clock(repeats: int, run: object) -> float:
-        assert callable(run)
+    def clock(run: Callable[[], object]) -> float:
         run()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
+        wait_for(device)
         start = time.perf_counter()
-        for _ in range(repeats):
+        for _ in range(_REPEATS):
             run()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        return (time.perf_counter() - start) / repeats
+        wait_for(device)
+        return (time.perf_counter() - start) / _REPEATS
 
     side = 8192 if device.type == "cuda" else 1024
     a, b = (torch.randn(side, side, device=device) for _ in range(2))
-    flops = 2.0 * side**3 / clock(10, lambda: a @ b)
+    flops = 2.0 * side**3 / clock(lambda: a @ b)
     numbers = torch.randn(2**29 if device.type == "cuda" else 2**25, device=device)
     target = torch.empty_like(numbers)
-    return Ceiling(flops, 2.0 * numbers.numel() * 4 / clock(10, lambda: target.copy_(numbers)))
+    return Ceiling(flops, 2.0 * numbers.numel() * _BYTES / clock(lambda: target.copy_(numbers)))
+
+
+def wait_for(device: torch.device) -> None:
+    """Until a GPU has done what it was asked to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()

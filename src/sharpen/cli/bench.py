@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sharpen.cli.completion import offer
-from sharpen.cli.options import parse_model_args
+from sharpen.cli.options import ModelArgs, parse_model_args, split_names
 from sharpen.errors import InputError
 from sharpen.models.registry import CONVOLUTIONS, MODELS, MODELS_SHORT
 
@@ -34,9 +33,7 @@ def bench(
             autocompletion=offer(*MODELS),
         ),
     ] = "",
-    model_args: Annotated[
-        str | None, typer.Option(help="Further arguments of the models, as hops=5,alpha=0.2.")
-    ] = None,
+    model_args: ModelArgs = None,
     precision: Annotated[str, typer.Option(help="float32 or tf32; or both, comma-separated.")] = "float32",
     members: Annotated[int, typer.Option(help="Runs per population; 0: up to 205, as many as fit.", min=0)] = 0,
     seconds: Annotated[float, typer.Option(help="Seconds to time each side of a cell.", min=0.01)] = 1.0,
@@ -46,6 +43,7 @@ def bench(
 ) -> None:
     """Time per epoch of one run: in a plain PyG loop, and in a population of runs trained as one batch."""
     # Not above: torch takes seconds to import, and help and completion should not wait for it.
+    import pandas as pd
     import torch
     from rich.console import Console
 
@@ -55,13 +53,11 @@ def bench(
 
     where = resolve_device(device)
     if set(precision.replace(" ", "").split(",")) - {"float32", "tf32"}:
-        raise InputError(
-            f"--precision is {precision!r}; the plain loop computes in float32 or tf32: give one of them, or both"
-        )
+        why = "the plain loop computes in float32 or tf32"
+        raise InputError(f"--precision is {precision!r}; {why}: give one of them, or both")
     if out is not None and not out.absolute().parent.is_dir():
         raise InputError(f"--out is {out}, but there is no folder {out.absolute().parent}; make it first")
-    names = [name.strip() for name in datasets.split(",") if name.strip()]
-    chosen = [model.strip() for model in models.split(",") if model.strip()]
+    names, chosen = split_names(datasets), split_names(models)
     at_hand = names or [info.name for info in list_datasets() if find_dataset(info.name, data) is not None]
     cells = [(name, model) for name in at_hand for model in chosen or CONVOLUTIONS]
     if where.type == "cpu" and not names and not chosen:
@@ -70,8 +66,7 @@ def bench(
         raise InputError("no benchmark graph is at hand; name their folder with --data, or one dataset with --datasets")
     console = Console(highlight=False)
     console.print(f"{describe_device(where)}, torch {torch.__version__}; milliseconds per epoch of one run")
-    writer = None
-    file = out.open("w", newline="", encoding="utf-8") if out else None
+    rows: list[dict[str, Any]] = []
     for each in precision.split(","):
         timings: list[Timing] = []
         console.print(f"\n[bold]{each.strip()}[/bold]\n{_HEADER}")
@@ -87,18 +82,12 @@ def bench(
             )
             if ": " in t.way:
                 console.print(f"  {t.way}", soft_wrap=True)
-            if file:
-                row = asdict(t) | {"ratio": t.ratio, "floor_share": t.floor_share}
-                if writer is None:
-                    writer = csv.DictWriter(file, row.keys())
-                    writer.writeheader()
-                writer.writerow(row)
-                file.flush()
+            rows.append(asdict(t) | {"ratio": t.ratio, "floor_share": t.floor_share})
+            if out is not None:
+                pd.DataFrame(rows).to_csv(out, index=False)
         console.print(
             f"geometric mean of the ratio {geometric_mean(timings):.1f}, least {min(t.ratio for t in timings):.1f}"
         )
-    if file:
-        file.close()
 
 
 def _share(value: float | None) -> str:
@@ -108,8 +97,3 @@ def _share(value: float | None) -> str:
 def _gigabytes(peak: int) -> str:
     """A GPU's peak memory; on a CPU the two sides share a process, and nobody knows."""
     return f"{peak / 1e9:.2f}" if peak else "-"
-
-
-def script() -> None:
-    """The same as a program of its own."""
-    typer.run(bench)

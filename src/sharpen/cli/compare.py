@@ -57,7 +57,7 @@ def compare(
     weight: options.WeightColumn = None,
     ignore: fit_options.Ignore = None,
     model: _Model = "gcn",
-    model_args: Annotated[str | None, typer.Option(help="Further arguments of the model, as hops=5,alpha=0.2.")] = None,
+    model_args: options.ModelArgs = None,
     lam: _Lams = None,
     splits: Annotated[
         str | None, typer.Option(help="How many splits; or paper, the paper's own.", show_default="10; digits: 20")
@@ -73,7 +73,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results.", show_default="sharpen-out/compare-DATASET-MODEL")
     ] = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report, page.html.")] = True,
+    page: options.PageOption = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON only.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the headline only.")] = False,
     **settings: Any,
@@ -113,14 +113,14 @@ def compare(
     given |= {"seeds": seeds, "precision": precision, "batching": batching, "folder": data, "keep": folder}
     given |= {"columns": columns, "model_args": options.parse_model_args(model_args)}
     lam = lam or default_lam
-    values = None if lam is None else parse_lams(lam)
-    given["splits"] = _parse_splits(default_splits if splits is None else splits)
+    splits = default_splits if splits is None else splits
+    given["splits"] = int(splits) if splits.isdecimal() and int(splits) else splits
     with joined(device) as (ranks, device):
         talks = ranks.writes and not quiet and not as_json
         given |= {"device": device, "progress": talks, "tell": teller(not talks)}
         try:
             with output_folder(folder, ["records.parquet", "traces.npz", "comparison.json", *["page.html"] * page]):
-                result = run_comparison((dataset, edges) if edges else dataset, model, values, **given)
+                result = run_comparison((dataset, edges) if edges else dataset, model, lam and parse_lams(lam), **given)
         except KeyboardInterrupt:
             typer.echo("Interrupted: finished runs are kept; the same command resumes.", err=True)
             raise typer.Exit(130) from None
@@ -176,21 +176,3 @@ def parse_lams(text: str, field: str = "lam") -> str | list[float]:
                 f"has {part!r}, which is not a number; give one (0.25), several (0.1,0.25), or auto", field=field
             ) from None
     return lams
-
-
-def _parse_splits(text: str) -> str | int:
-    """The value of ``--splits``: a number, or ``paper``.
-
-    >>> _parse_splits("30"), _parse_splits("paper")
-    (30, 'paper')
-    >>> _parse_splits("-1")
-    Traceback (most recent call last):
-    sharpen.errors.InputError: splits is '-1'; give a number of at least 1, or paper for the paper's own splits
-    """
-    if text == "paper":
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(
-            f"is {text!r}; give a number of at least 1, or paper for the paper's own splits", field="splits"
-        )
-    return int(text)

@@ -70,28 +70,15 @@ def interrupted_code() -> int:
     return 128 + _received[0] if _received else INTERRUPTED
 
 
-class _Pipe(io.RawIOBase):
+class _Pipe(io.FileIO):
     """A file descriptor to write to; once nobody reads at its other end, what is written is dropped."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def isatty(self) -> bool:
-        return os.isatty(self._descriptor)
-
-    def writable(self) -> bool:
-        return True
 
     def write(self, data: Any) -> int:
         try:
-            return os.write(self._descriptor, data)
+            return super().write(data)
         except BrokenPipeError:
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, self._descriptor)
-            os.close(nothing)
+            with open(os.devnull, "wb") as nothing:
+                os.dup2(nothing.fileno(), self.fileno())
             return len(data)
 
 
@@ -109,7 +96,7 @@ def unbroken_streams() -> Iterator[None]:
             continue
         with suppress(OSError, ValueError):
             stream.flush()
-            buffered = io.BufferedWriter(_Pipe(stream.fileno()))
+            buffered = io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False))
             line_by_line = name == "stderr" or stream.isatty()
             wrapped = io.TextIOWrapper(buffered, stream.encoding, "replace", line_buffering=line_by_line)
             setattr(sys, name, wrapped)

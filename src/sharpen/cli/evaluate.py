@@ -66,7 +66,6 @@ def _score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: boo
 
     Args:
         frame: As :func:`sharpen.fitting.predictions.prediction_frame` makes it, or read back from CSV as text.
-        truth: Labels by id; None where unknown.
         everything: Whether to count nodes whose label was given to the fit.
 
     >>> import pandas as pd
@@ -85,9 +84,8 @@ def _score_predictions(frame: pd.DataFrame, truth: pd.Series, *, everything: boo
     joined = frame.assign(id=frame["id"].astype(str), truth=frame["id"].astype(str).map(known))
     counted = joined[joined["truth"].notna() & (everything | ~seen)]
     if counted.empty:
-        raise InputError(
-            "no predicted node that the fit had no label for has a label now; check that the ids are the same, or give --all"
-        )
+        none = "no predicted node that the fit had no label for has a label now"
+        raise InputError(f"{none}; check that the ids are the same, or give --all")
     answered = counted[counted["label"].notna() & (counted["label"] != "")]
     scores: dict[str, Any] = {"nodes": len(counted), "answered": len(answered) / len(counted)}
     if answered.empty:
@@ -117,16 +115,14 @@ def _evaluation_lines(scores: dict[str, Any]) -> list[str]:
     >>> _evaluation_lines({"nodes": 3, "answered": 0.0})
     ['3 nodes with a label now, none of them answered: every prediction is blank.']
     """
+    nodes = f"{scores['nodes']} nodes with a label now"
     if "accuracy" not in scores:
-        return [f"{scores['nodes']} nodes with a label now, none of them answered: every prediction is blank."]
-    lines = [f"{scores['nodes']} nodes with a label now, {100 * scores['answered']:.1f} % of them answered."]
-    lines.append(
-        f"Of the answers, {100 * scores['accuracy']:.1f} % are right "
-        f"(balanced accuracy {100 * scores['balanced_accuracy']:.1f} %, macro-F1 {100 * scores['macro_f1']:.1f} %)."
-    )
-    rest = [
-        f"{name} {scores[key]:.3f}"
-        for key, name in (("ece", "ECE"), ("brier", "Brier"), ("log_loss", "log-loss"))
-        if key in scores
+        return [f"{nodes}, none of them answered: every prediction is blank."]
+    percent = {name: f"{100 * score:.1f} %" for name, score in scores.items()}
+    others = f"balanced accuracy {percent['balanced_accuracy']}, macro-F1 {percent['macro_f1']}"
+    names = {"ece": "ECE", "brier": "Brier", "log_loss": "log-loss"}
+    return [
+        f"{nodes}, {percent['answered']} of them answered.",
+        f"Of the answers, {percent['accuracy']} are right ({others}).",
+        f"Confidence: {', '.join(f'{name} {scores[key]:.3f}' for key, name in names.items() if key in scores)}.",
     ]
-    return [*lines, f"Confidence: {', '.join(rest)}."]

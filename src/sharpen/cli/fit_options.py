@@ -1,6 +1,5 @@
 """The options of ``sharpen fit``."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +8,6 @@ import typer
 from sharpen.cli.completion import METRICS, offer
 from sharpen.cli.options import of_columns
 from sharpen.models.registry import ESTIMATORS, MODELS, MODELS_SHORT
-from sharpen.trial import NORMS
-
-_of_model = partial(typer.Option, rich_help_panel="Model and optimizer")
 
 Features = Annotated[str | None, of_columns(help="Feature columns, comma-separated.", show_default="all others")]
 Ignore = Annotated[str | None, of_columns(help="Columns to ignore, comma-separated.", show_default="none")]
@@ -56,14 +52,6 @@ Explain = Annotated[
     ),
 ]
 OutFolder = Annotated[Path | None, typer.Option(help="Output folder.", show_default="sharpen-out/fit-NODES")]
-Layers = Annotated[int, _of_model(help="Number of layers.")]
-Hidden = Annotated[int, _of_model(help="Hidden units per layer.")]
-Dropout = Annotated[float, _of_model(help="Dropout rate.")]
-Norm = Annotated[str, _of_model(help=", ".join(NORMS) + ".", autocompletion=offer(*NORMS))]
-Lr = Annotated[float, _of_model(help="Learning rate of Adam.")]
-WeightDecay = Annotated[float, _of_model(help="Weight decay of Adam.")]
-Epochs = Annotated[int, _of_model(help="Number of epochs.")]
 Seed = Annotated[int, typer.Option(help="Random seed of folds, initial weights and dropout.")]
-PageOption = Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON only.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only, without progress.")]

@@ -84,7 +84,7 @@ def load_command(name: str) -> Any:
     command = typer.main.get_command(group)
     command.name = name
     for each in (command, *getattr(command, "commands", {}).values()):
-        each.get_params = _plain(each.get_params)
+        each.get_params = lambda ctx, own=each.get_params: _without_type(own(ctx))
         each.invoke = _in_options(each)
     return command
 
@@ -101,10 +101,6 @@ def _in_options(command: Any) -> Callable[[Any], Any]:
             return invoke(ctx)
 
     return named
-
-
-def _plain(get_params: Callable[[Any], list[Any]]) -> Callable[[Any], list[Any]]:
-    return lambda ctx: _without_type(get_params(ctx))
 
 
 def _without_type(params: list[Any]) -> list[Any]:

@@ -66,15 +66,20 @@ DataFolder = Annotated[
 ]
 Parquet = Annotated[bool, typer.Option("--parquet", help="Write predictions.parquet instead of .csv.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PageOption = Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report, page.html.")]
+ModelArgs = Annotated[str | None, typer.Option(help="Further arguments of the model, as hops=5,alpha=0.2.")]
 
 
-def split_names(text: str | None) -> list[str] | None:
-    """Names as a,b,c.
+def split_names(text: str | None, needs: str | None = None) -> list[str] | None:
+    """Names as a,b,c; none at all is refused where an option needs some.
 
     >>> split_names("a, b"), split_names(""), split_names(None)
     (['a', 'b'], [], None)
     """
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    names = None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    if needs and names == []:  # an empty shell variable must not start everything
+        raise InputError(f"{needs} is empty; name some, or leave it out for all of the study")
+    return names
 
 
 def check_abstain(abstain: float | None) -> None:

@@ -45,19 +45,14 @@ def make_folder(folder: Path, names: Collection[str] = ()) -> None:
         raise InputError(f"cannot write to --out {folder} ({why}); give another folder") from error
     for name in names:
         if (folder / name).is_dir():
-            raise InputError(
-                f"{folder / name} is a directory, where a file is to be written; remove it, or give another --out"
-            )
+            what = f"{folder / name} is a directory, where a file is to be written"
+            raise InputError(what, hint="remove it, or give another --out")
     _clean_up(folder)
 
 
 @contextmanager
 def output_folder(folder: Path, names: Collection[str] = ()) -> Iterator[Path]:
     """A folder that can be written to, made if need be; if the block fails, what was made for it and is empty goes again.
-
-    Args:
-        folder: The folder.
-        names: Of the files that are to be written there.
 
     >>> with tempfile.TemporaryDirectory() as parent, output_folder(Path(parent, "new")) as folder:
     ...     folder.is_dir()
@@ -79,10 +74,6 @@ def write_together(folder: Path, files: _Files) -> None:
 
     Where that fails, they are written to a folder of their own instead, and the error says which.
 
-    Args:
-        folder: Where to; it exists.
-        files: By name, what writes the file to a path.
-
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_together(Path(folder), {"a.txt": lambda path: path.write_text("whole")})
     ...     os.listdir(folder)
@@ -96,15 +87,6 @@ def write_together(folder: Path, files: _Files) -> None:
     except Exception:  # a fault of this program must not cost what took hours
         print(f"sharpen: the results could not all be made; {_rescued(folder, files)}", file=sys.stderr)
         raise
-
-
-def text_bytes(text: str) -> bytes:
-    """Text as UTF-8; half a character, as in the name of a file that is not text, is written as its number.
-
-    >>> text_bytes("n\\udcff.csv")
-    b'n\\\\udcff.csv'
-    """
-    return text.encode("utf-8", "backslashreplace")
 
 
 def _write_all(folder: Path, files: _Files) -> None:
@@ -164,11 +146,10 @@ def _lives(host: str, pid: int, path: Path) -> bool:
     if host != _host():
         return abs(time.time() - path.stat().st_mtime) < _ABANDONED_SECONDS
     try:
-        os.kill(pid, 0)
+        with suppress(PermissionError):  # another user's
+            os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        return True
     return True
 
 

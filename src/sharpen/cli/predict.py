@@ -58,13 +58,11 @@ def predict(
     for line in [*tables.guesses, *notes]:
         tell(line)
     write_together(place.parent, {place.name: lambda path: write_predictions(path, frame)})
-    answered, count = int(frame["label"].notna().sum()), len(frame)
+    blank, count = int(frame["label"].isna().sum()), len(frame)
     if abstain is None:
         tell(f"{count} nodes are labeled in {place}")
     else:
-        tell(
-            f"{answered} of {count} nodes are labeled in {place}; {count - answered} are left blank, below {abstain:g}"
-        )
+        tell(f"{count - blank} of {count} nodes are labeled in {place}; {blank} are left blank, below {abstain:g}")
 
 
 def _output(out: Path | None, parquet: bool) -> Path:

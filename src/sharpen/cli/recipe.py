@@ -67,10 +67,10 @@ def run(
     from sharpen.training.ranks import joined
 
     if scale is not None:
-        raise InputError(
-            f"--scale is {scale}, but a graph has the size it has; make a synthetic one of this scale with python "
-            "benchmarks/synthetic.py, and give it as --stored FOLDER"
+        way_out = (
+            "make a synthetic one of this scale with python benchmarks/synthetic.py, and give it as --stored FOLDER"
         )
+        raise InputError(f"--scale is {scale}, but a graph has the size it has; {way_out}")
     chosen = find_recipe(name)
     more = {} if epochs is None else {"epochs": epochs}
     parsed = parse_lams(lam)
@@ -105,10 +105,7 @@ def run(
         typer.echo(json.dumps(frame[columns].to_dict("records"), default=str))
         return
     for record in records:
-        typer.echo(
-            f"λ = {record.trial.lam:g}, seed {record.trial.seed}: validation {100 * record.val:.2f}, test {100 * record.test:.2f}, "
-            f"epoch {record.best_epoch}"
-        )
-    typer.echo(
-        f"{len(records)} runs in {seconds:.1f} s on {ranks.world} x {records[0].device}; records are in {folder}"
-    )
+        scores = f"validation {100 * record.val:.2f}, test {100 * record.test:.2f}, epoch {record.best_epoch}"
+        typer.echo(f"λ = {record.trial.lam:g}, seed {record.trial.seed}: {scores}")
+    where = f"{ranks.world} x {records[0].device}"
+    typer.echo(f"{len(records)} runs in {seconds:.1f} s on {where}; records are in {folder}")

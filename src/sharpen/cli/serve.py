@@ -36,16 +36,13 @@ def serve(
 
         from sharpen.serving.server import LOOPBACK, Served, make_app
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"serve needs {error.name}, which is not installed; run: pip install 'graph-sharpen[serve]'"
-        ) from None
+        what = f"serve needs {error.name}, which is not installed"
+        raise InputError(what, hint="run: pip install 'graph-sharpen[serve]'") from None
     from sharpen.prediction import Predictor
 
     if edges is not None and nodes is None:
         raise InputError("edges are given without nodes; give both, or neither")
-    served = Served.open(
-        Predictor.load(model, device), None if nodes is None else str(nodes), None if edges is None else str(edges)
-    )
+    served = Served.open(Predictor.load(model, device), nodes, edges)
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     typer.echo(
         f"Listening on http://{host}:{port}, documented at http://{host}:{port}/docs; press Ctrl-C to stop.", err=True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sharpen.cli.ending import INTERRUPTED, handling, note_signal, tell_at_once
-from sharpen.cli.options import DataFolder, Device, JsonFlag, On, Precision
+from sharpen.cli.options import DataFolder, Device, JsonFlag, On, Precision, split_names
 from sharpen.cli.printing import listing, print_json, print_table
 from sharpen.cli.study_report import STORE, report
 from sharpen.errors import InputError
@@ -48,8 +48,7 @@ _Protocol = Annotated[
         "(5 labels per class), share-20 (20 % of the nodes); all: every one that the study has."
     ),
 ]
-_Datasets = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
-_Models = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
+_Only = Annotated[str | None, typer.Option(help="Only these, comma-separated.", show_default="all of the study")]
 _MaxEpochs = Annotated[int | None, typer.Option(help="Maximum epochs, for a quick look.", min=1)]
 _StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 
@@ -58,12 +57,15 @@ _StoreFolder = Annotated[Path, typer.Option(help="Folder of records.")]
 def list_(as_json: JsonFlag = False) -> None:
     """List the paper's studies, and ours."""
     studies, own = list_studies(), own_studies()
+    trials = {each.name: {name: _trials(each, name) for name in each.protocols} for each in (*studies, *own)}
     if as_json:
-        print_json([_summary(each) for each in (*studies, *own)])
+        told = ("name", "title", "about", "leaves_open", "published", "datasets", "models", "reads")
+        every = (*studies, *own)
+        print_json([{name: getattr(each, name) for name in told} | {"trials": trials[each.name]} for each in every])
         return
     table = listing("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
     for each in studies:
-        counts = [f"{_trials(each, protocol):,}" if protocol in each.protocols else "" for protocol in PROTOCOLS]
+        counts = [f"{trials[each.name][name]:,}" if name in each.protocols else "" for name in PROTOCOLS]
         if each.reads is not None:
             counts = [f"reads {each.reads}", *[""] * (len(PROTOCOLS) - 1)]
         table.add_row(each.name, each.title, str(len(each.datasets) * len(each.models)), *counts)
@@ -71,9 +73,8 @@ def list_(as_json: JsonFlag = False) -> None:
     typer.echo("\nBeyond the paper, to be run with --protocol all or one of their own:\n")
     table = listing("name", "title", right=("cells", "trials"), left=("protocols",))
     for each in own:
-        trials = sum(_trials(each, protocol) for protocol in each.protocols)
-        cells = str(len(each.datasets) * len(each.models))
-        table.add_row(each.name, each.title, cells, f"{trials:,}", ", ".join(each.protocols))
+        cells, count = str(len(each.datasets) * len(each.models)), sum(trials[each.name].values())
+        table.add_row(each.name, each.title, cells, f"{count:,}", ", ".join(each.protocols))
     print_table(table)
     typer.echo("\nA study of your own is a YAML file with the same keys: docs/studies.md.")
 
@@ -82,8 +83,8 @@ def list_(as_json: JsonFlag = False) -> None:
 def run(
     names: _Names,
     protocol: _Protocol = "paper",
-    datasets: _Datasets = None,
-    models: _Models = None,
+    datasets: _Only = None,
+    models: _Only = None,
     on: On = "here",
     device: Device = "auto",
     precision: Precision = "float32",
@@ -115,8 +116,8 @@ def run(
             on=on,
             device=device,
             precision=precision,
-            datasets=_words("--datasets", datasets),
-            models=_words("--models", models),
+            datasets=split_names(datasets, "--datasets"),
+            models=split_names(models, "--models"),
             max_epochs=max_epochs,
             max_members=max_members,
             time_limit=None if time_limit is None else 60 * time_limit,
@@ -141,8 +142,8 @@ def status(
         ),
     ] = None,
     protocol: _Protocol = "paper",
-    datasets: _Datasets = None,
-    models: _Models = None,
+    datasets: _Only = None,
+    models: _Only = None,
     device: Device = "auto",
     precision: Precision = "float32",
     max_epochs: _MaxEpochs = None,
@@ -169,28 +170,15 @@ def status(
     where, kept = resolve_device(device), Store(store)
     check_precision(precision, where.type)
     costs = Costs(where.type, describe_device(where), precision, kept.runs())
+    chosen = {"datasets": split_names(datasets, "--datasets"), "models": split_names(models, "--models")}
     found = {
-        each.name: progress(
-            each,
-            protocol,
-            kept,
-            costs,
-            datasets=_words("--datasets", datasets),
-            models=_words("--models", models),
-            max_epochs=max_epochs,
-            data=data,
-        )
-        for each in studies
+        each.name: progress(each, protocol, kept, costs, **chosen, max_epochs=max_epochs, data=data) for each in studies
     }
     problems = kept.problems()
     if as_json:
-        content = {
-            "store": str(store),
-            "protocol": protocol,
-            "studies": {name: [_cell_row(cell) for cell in cells] for name, cells in found.items()},
-            "problems": [{"path": str(problem.path), "reason": problem.reason} for problem in problems],
-        }
-        print_json(content)
+        rows = {name: [_cell_row(cell) for cell in cells] for name, cells in found.items()}
+        wrong = [{"path": str(problem.path), "reason": problem.reason} for problem in problems]
+        print_json({"store": str(store), "protocol": protocol, "studies": rows, "problems": wrong})
         return
     print_table(_cells_table(found) if names else _studies_table(found))
     offered = [p for p in (*PROTOCOLS, ALL) if p != protocol and any(p in (ALL, *each.protocols) for each in studies)]
@@ -208,16 +196,6 @@ def _studies(names: Sequence[str]) -> list[Study]:
         if each.reads is not None:
             typer.echo(f"{each.name} has no trials of its own: it reads those of {each.reads}.", err=True)
     return each_once(each if each.reads is None else load_study(each.reads) for each in studies)
-
-
-def _words(option: str, text: str | None) -> list[str] | None:
-    """The value of an option that takes several names; None if it is not given."""
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not words:  # an empty shell variable must not start everything
-        raise InputError(f"{option} is empty; name some, or leave it out for all of the study")
-    return words
 
 
 @contextmanager
@@ -280,12 +258,6 @@ def _trials(each: Study, protocol: str) -> int:
             different = {variant.trial(dataset, model).resolve("any") for variant in each.variants.values()}
             total += len(different) * len(runs(dataset, protocol, each.runs))
     return total
-
-
-def _summary(each: Study) -> dict[str, object]:
-    told = ("name", "title", "about", "leaves_open", "published", "datasets", "models")
-    trials = {protocol: _trials(each, protocol) for protocol in each.protocols}
-    return {name: getattr(each, name) for name in told} | {"trials": trials, "reads": each.reads}
 
 
 def _cell_row(cell: CellProgress) -> dict[str, object]:

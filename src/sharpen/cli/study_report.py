@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sharpen.cli.options import DataFolder
-from sharpen.cli.outputs import make_folder, text_bytes, write_together
+from sharpen.cli.options import DataFolder, PageOption
+from sharpen.cli.outputs import make_folder, write_together
 from sharpen.errors import InputError
 from sharpen.studies import PROTOCOLS, each_once, list_studies, load_study
 from sharpen.studies.protocol import ALL, known_protocol, rate_of
+from sharpen.whole import text_bytes
 
 if TYPE_CHECKING:
     from sharpen.report.blocks import Report
@@ -37,7 +38,7 @@ def report(
     store: Annotated[Path, typer.Option(help="Folder of records.")] = STORE,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("sharpen-out") / "report",
     figures: Annotated[bool, typer.Option("--figures", help="Also draw the figures, as PNG and SVG.")] = False,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Write an HTML report.")] = True,
+    page: PageOption = True,
     findings: Annotated[Path | None, typer.Option(hidden=True)] = None,
     max_epochs: Annotated[
         int | None, typer.Option(help="Report runs with this limit.", min=1, show_default="none")
@@ -52,9 +53,8 @@ def report(
     splits and seeds, with 95 % confidence intervals. Nothing is trained.
     """
     if findings is not None:
-        raise InputError(
-            "--findings is now a script of the repository: python results/findings.py FILE --store STORE; leave the option out here"
-        )
+        script = "python results/findings.py FILE --store STORE"
+        raise InputError(f"--findings is now a script of the repository: {script}; leave the option out here")
     if protocol not in (None, ALL):
         known_protocol(protocol)
     studies = each_once(map(load_study, names)) if names else list_studies()
@@ -70,9 +70,8 @@ def report(
     for problem in kept.problems():
         typer.echo(problem.line, err=True)
     if not kept.ids():
-        raise InputError(
-            f"there are no records in {store}; make some with sharpen study run, or name another store with --store"
-        )
+        way_out = "make some with sharpen study run, or name another store with --store"
+        raise InputError(f"there are no records in {store}; {way_out}")
     reader = Reader(kept, unavailable(studies, data), max_epochs)
     make_folder(out, ["page.html"] if page else [])
     reports = []

@@ -18,7 +18,6 @@ def read_arrays(path: Path, keys: Iterable[str]) -> dict[str, np.ndarray]:
     """The arrays of an ``.npz`` file by key. A damaged file or a missing key is an InputError that names the file.
 
     Args:
-        path: The file.
         keys: What to read. Other arrays are not touched: files of old hold pickled ones beside.
 
     >>> import tempfile

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharpen.checks import Array
-from sharpen.errors import InputError
+from sharpen.datasets.catalog import CATALOG
+from sharpen.errors import InputError, check_word
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split, draw_split
 
@@ -39,6 +40,8 @@ class Splits(Mapping[str, Split]):
     >>> splits = Splits([Split("mine", [0], [1], [2])], y=[0, 1] * 5)
     >>> list(splits), splits["ratio-50-30-20-seed4"]
     (['mine'], Split('ratio-50-30-20-seed4', train=5, val=3, test=2))
+    >>> splits.given, splits.paper
+    (('mine',), ('mine',))
     >>> splits["yours"]
     Traceback (most recent call last):
     sharpen.datasets.dataset.NoSuchSplit: split 'yours' cannot be drawn; write it like 'balanced-20-500-1000-seed0' or
@@ -64,22 +67,24 @@ class Splits(Mapping[str, Split]):
         self._paired = paired if paired is not None or self._given else "stratified-60-20-20-seed{seed}"
         self._drawn: dict[str, Split] = {}
 
+    @classmethod
+    def known(cls, name: str, y: Array, given: Iterable[Split] = ()) -> Splits:
+        """The splits of a dataset that the catalog knows, as it calls them.
+
+        >>> Splits.known("digits", [0, 1] * 5).paper
+        ('balanced-5-500-1000-seed0',)
+        """
+        names = CATALOG[name].splits
+        return cls(given, y, paper=names.paper, paired=names.paired)
+
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of the given splits, in order.
-
-        >>> Splits([Split("mine", [0], [1], [2])]).given
-        ('mine',)
-        """
+        """The names of the given splits, in order."""
         return tuple(self._given)
 
     @property
     def paper(self) -> tuple[str, ...]:
-        """The names of the paper's splits, in order.
-
-        >>> Splits(y=[0, 1] * 5, paper=["balanced-1-2-2-seed123"]).paper
-        ('balanced-1-2-2-seed123',)
-        """
+        """The names of the paper's splits, in order."""
         return self._paper
 
     def paired(self, n: int = 10) -> tuple[Split, ...]:
@@ -155,27 +160,16 @@ class Dataset:
     splits: Splits
 
     def __init__(self, name: str, graph: Graph, metric: str = "accuracy", splits: Splits | None = None) -> None:
-        if metric not in _METRICS:
-            raise InputError(f"is {metric!r}; give one of {', '.join(_METRICS)}", field="metric")
+        check_word("metric", metric, _METRICS)
         if metric == "roc-auc" and graph.num_classes != 2:
-            raise InputError(
-                f"is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}; give metric='accuracy'",
-                field="metric",
-            )
+            why = f"is 'roc-auc', which needs two classes, but {name} has {graph.num_classes}"
+            raise InputError(why, field="metric", hint="give metric='accuracy'")
         if splits is None:
             splits = Splits(y=graph.y)
-        for given in splits.given:
-            _check(splits[given], graph)
+        for given in splits.given:  # one whose class is unknown could neither be learnt from nor scored
+            for part, mask in zip(("train", "val", "test"), splits[given].masks(graph.num_nodes), strict=True):
+                for node in (mask & (graph.y < 0)).nonzero()[:1, 0].tolist():
+                    what = f"split {given!r} has node {node} in {part}, but its class is unknown"
+                    raise InputError(f"{what}; take it out of the split, or give its class in y")
         for field, value in (("name", name), ("graph", graph), ("metric", metric), ("splits", splits)):
             object.__setattr__(self, field, value)
-
-
-def _check(split: Split, graph: Graph) -> None:
-    """Every node of a split must exist and have a class: one without could neither be learnt from nor scored."""
-    for field, mask in zip(("train", "val", "test"), split.masks(graph.num_nodes), strict=True):
-        unknown = (mask & (graph.y < 0)).nonzero()
-        if unknown.numel():
-            raise InputError(
-                f"split {split.name!r} has node {int(unknown[0])} in {field}, but its class is unknown; "
-                "take it out of the split, or give its class in y"
-            )

@@ -51,16 +51,11 @@ def load(name: str, root: Folder = None) -> Dataset:
         class_names=[str(digit) for digit in range(10)],
         name=name,
     )
-    balanced = "balanced-5-500-1000-seed{seed}"
-    return Dataset(name, graph, splits=Splits(y=graph.y, paper=[balanced.format(seed=0)], paired=balanced))
+    return Dataset(name, graph, splits=Splits.known(name, graph.y))
 
 
 def nearest_neighbors(points: np.ndarray, k: int) -> np.ndarray:
-    """The k nearest other points of each point, nearest first.
-
-    Args:
-        points: Integers, ``[N, F]``, so that distances are exact and ties are the same on every machine.
-        k: How many.
+    """The k nearest other points of each point, nearest first; of integers, for exact distances and the same ties everywhere.
 
     >>> nearest_neighbors(np.array([[0], [1], [2], [9]]), k=2)
     array([[1, 2],

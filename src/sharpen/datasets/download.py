@@ -19,15 +19,15 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NoReturn, TypeAlias
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from sharpen.errors import InputError, called
+from sharpen.errors import InputError, called, told_as
 from sharpen.whole import written_whole
 
 Folder: TypeAlias = str | os.PathLike[str] | None
@@ -92,11 +92,19 @@ def data_folders(root: Folder = None) -> tuple[Path, ...]:
     if not named:
         return (cache_folder(),)
     if not Path(named).is_dir():
-        raise InputError(
-            f"the data folder {named} ({origin}) does not exist; name an existing folder, "
-            f"or none to use the cache {cache_folder()}"
-        )
+        way_out = f"name an existing folder, or none to use the cache {cache_folder()}"
+        raise InputError(f"the data folder {named} ({origin}) does not exist; {way_out}")
     return (Path(named), cache_folder())
+
+
+def find_folder(files: Sequence[RemoteFile], root: Folder = None) -> Path | None:
+    """The data folder that holds ``files`` (of the first, if they lie in different ones), or None if one is missing.
+
+    >>> find_folder([RemoteFile("no/such/file", "https://example.org/file")]) is None
+    True
+    """
+    held = [next((f for f in data_folders(root) if (f / file.path).is_file()), None) for file in files]
+    return held[0] if None not in held else None
 
 
 def find_file(file: RemoteFile, root: Folder = None) -> Path | None:
@@ -105,17 +113,8 @@ def find_file(file: RemoteFile, root: Folder = None) -> Path | None:
     >>> find_file(RemoteFile("no/such/file", "https://example.org/file")) is None
     True
     """
-    return next((place for folder in data_folders(root) if (place := folder / file.path).is_file()), None)
-
-
-def find_folder(files: Iterable[RemoteFile], root: Folder = None) -> Path | None:
-    """The data folder that holds ``files`` (of the first, if they lie in different ones), or None if one is missing.
-
-    >>> find_folder([RemoteFile("no/such/file", "https://example.org/file")]) is None
-    True
-    """
-    held = [next((f for f in data_folders(root) if (f / file.path).is_file()), None) for file in files]
-    return held[0] if None not in held else None
+    folder = find_folder([file], root)
+    return None if folder is None else folder / file.path
 
 
 def get_file(file: RemoteFile, root: Folder = None) -> Path:
@@ -146,9 +145,8 @@ def read_verified(file: RemoteFile, root: Folder = None) -> bytes:
     content = place.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
-        raise InputError(
-            f"{place} is not the file that {file.url} publishes (its SHA-256 is {found}, expected {file.sha256}); {WAY_OUT}"
-        )
+        why = f"its SHA-256 is {found}, expected {file.sha256}"
+        raise InputError(f"{place} is not the file that {file.url} publishes ({why}); {WAY_OUT}")
     return content
 
 
@@ -163,30 +161,31 @@ def download(file: RemoteFile, folder: Path) -> Path:
     put it at ...a.npz, or at a.npz below the folder that folder or SHARPEN_DATA names
     """
     target = folder / file.path
-    try:
+    with told_as(f"cannot write to the cache {folder}", "set XDG_CACHE_HOME to a folder that can be written", OSError):
         target.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(target) as out:
-            _fetch(file, out, target)
-    except OSError as error:
-        raise InputError(
-            f"cannot write to the cache {folder} ({error}); set XDG_CACHE_HOME to a folder that can be written"
-        ) from error
+            why = _fetch(file, out)
+            if why is not None:
+                way_out = (
+                    f"get that file by other means and put it at {target}, or at {file.path} below the folder that"
+                )
+                where = f"{called('folder')} or SHARPEN_DATA names"
+                raise InputError(f"{file.url} could not be downloaded ({why}); {way_out} {where}")
     return target
 
 
-def _fetch(file: RemoteFile, out: BinaryIO, target: Path) -> None:
-    """Copy what is served to ``out``, if it is what was asked for."""
+def _fetch(file: RemoteFile, out: BinaryIO) -> str | None:
+    """Copies what is served to ``out``; why it is not what was asked for, None if it is."""
     try:
         found = _copy(file, out)
         out.flush()
     # ValueError: an address that is none, a length that is no number, or a redirection to one.
     except (OSError, http.client.HTTPException, ValueError) as error:
         cause = error.reason if type(error) is urllib.error.URLError else error
-        _give_up(file, target, str(cause) or type(error).__name__, error)
-    if file.sha256 not in (None, found):
-        _give_up(file, target, f"its SHA-256 is {found}, expected {file.sha256}")
-    if file.sha256 is None and (reason := _why_foreign(file, Path(out.name))):
-        _give_up(file, target, reason)
+        return str(cause) or type(error).__name__
+    if file.sha256 is None:
+        return _why_foreign(file, Path(out.name))
+    return None if file.sha256 == found else f"its SHA-256 is {found}, expected {file.sha256}"
 
 
 class _Encrypted(urllib.request.HTTPRedirectHandler):
@@ -242,14 +241,6 @@ def _why_foreign(file: RemoteFile, path: Path) -> str | None:
             damaged = archive.testzip()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError, zlib.error):
         return "what came is not an archive"
-    missing = [name for name in file.holds if name not in names]
-    if missing or damaged:
-        return f"what came is an archive without {missing[0]}" if missing else f"its member {damaged} is damaged"
-    return None
-
-
-def _give_up(file: RemoteFile, target: Path, reason: str, cause: BaseException | None = None) -> NoReturn:
-    raise InputError(
-        f"{file.url} could not be downloaded ({reason}); get that file by other means and put it at {target}, "
-        f"or at {file.path} below the folder that {called('folder')} or SHARPEN_DATA names"
-    ) from cause
+    for missing in (name for name in file.holds if name not in names):
+        return f"what came is an archive without {missing}"
+    return f"its member {damaged} is damaged" if damaged else None

@@ -16,7 +16,7 @@ import torch
 from sharpen.datasets.arrays import both_directions, read_arrays
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import WAY_OUT, Folder, RemoteFile, get_file
-from sharpen.errors import InputError
+from sharpen.errors import told_as
 from sharpen.graph import Graph
 from sharpen.graph.split_files import load_split
 
@@ -97,15 +97,10 @@ def load(name: str, root: Folder = None) -> Dataset:
         class_names=CLASS_NAMES[name],
         name=name,
     )
-    splits = Splits([load_split(split_file, name="given-0")], y=graph.y, paired="stratified-60-20-20-seed{seed}")
-    return Dataset(name, graph, splits=splits)
+    return Dataset(name, graph, splits=Splits.known(name, graph.y, [load_split(split_file, name="given-0")]))
 
 
 def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str) -> scipy.sparse.csr_array:
-    try:
-        parts = tuple(arrays[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
+    parts = tuple(arrays[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
+    with told_as(f"{path}: {prefix}_data, {prefix}_indices and {prefix}_indptr make no matrix", WAY_OUT):
         return scipy.sparse.csr_array(parts, shape=tuple(arrays[f"{prefix}_shape"].tolist()))
-    except (ValueError, TypeError) as error:
-        raise InputError(
-            f"{path}: {prefix}_data, {prefix}_indices and {prefix}_indptr make no matrix ({error}); {WAY_OUT}"
-        ) from error

@@ -11,6 +11,7 @@ import scipy.sparse
 import torch
 
 from sharpen.datasets.arrays import both_directions, read_arrays
+from sharpen.datasets.catalog import CATALOG
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import Folder, RemoteFile, get_file
 from sharpen.graph import Graph
@@ -21,14 +22,6 @@ _URL = (
     "a431395582e929d88271309716bea4fe24ce6318/data"
 )
 
-_FILES = {
-    "roman-empire": "heterophilous/roman_empire/raw/roman_empire.npz",
-    "amazon-ratings": "heterophilous/amazon_ratings/raw/amazon_ratings.npz",
-    "minesweeper": "heterophilous/minesweeper/raw/minesweeper.npz",
-    "squirrel": "heterophilous/filtered/squirrel_filtered.npz",
-    "chameleon": "heterophilous/filtered/chameleon_filtered.npz",
-}
-
 _SHA256 = {
     "roman-empire": "a58ba741d123bf892fe5c872138d07463d75a2e9012360b8dd78ac2d4766d428",
     "amazon-ratings": "4c3a3e3b9d9f6cba0fede4625a00aad8c5721c1a36ed771367f446763241c7dd",
@@ -37,7 +30,6 @@ _SHA256 = {
     "chameleon": "bf46f07e1fb5249280447e5fe3100f3e82fc4b93ad1e13ffcfdec924b6ac0bb5",
 }
 
-_METRIC = {"minesweeper": "roc-auc"}
 CLASS_NAMES = {"minesweeper": ("no mine", "mine")}  # the other files only number their classes
 _BAG_OF_WORDS = ("squirrel", "chameleon")  # below one percent filled
 
@@ -48,7 +40,9 @@ def files(name: str) -> tuple[RemoteFile, ...]:
     >>> files("squirrel")[0].path
     'heterophilous/filtered/squirrel_filtered.npz'
     """
-    return (RemoteFile(_FILES[name], f"{_URL}/{_FILES[name].rsplit('/', 1)[1]}", _SHA256[name]),)
+    file = name.replace("-", "_")
+    folder, file = ("filtered", f"{file}_filtered") if name in _BAG_OF_WORDS else (f"{file}/raw", file)
+    return (RemoteFile(f"heterophilous/{folder}/{file}.npz", f"{_URL}/{file}.npz", _SHA256[name]),)
 
 
 def load(name: str, root: Folder = None) -> Dataset:
@@ -66,4 +60,4 @@ def load(name: str, root: Folder = None) -> Dataset:
     )
     triples = zip(*(arrays[key] for key in masks), strict=True)
     given = [from_masks(train, val, test, f"given-{i}") for i, (train, val, test) in enumerate(triples)]
-    return Dataset(name, graph, _METRIC.get(name, "accuracy"), Splits(given, y=graph.y))
+    return Dataset(name, graph, CATALOG[name].metric, Splits(given, y=graph.y))

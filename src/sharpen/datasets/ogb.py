@@ -21,7 +21,7 @@ import torch
 from sharpen.datasets.arrays import both_directions
 from sharpen.datasets.dataset import Dataset, Splits
 from sharpen.datasets.download import WAY_OUT, Folder, RemoteFile, get_file
-from sharpen.errors import InputError
+from sharpen.errors import InputError, told_as
 from sharpen.graph import Graph
 from sharpen.graph.splits import Split
 
@@ -72,10 +72,8 @@ def files(name: str) -> tuple[RemoteFile, ...]:
 
 def load(name: str, root: Folder = None) -> Dataset:
     """The graph, its edges in both directions, with its own split."""
-    try:
+    with told_as(f"{name} needs the package ogb", 'pip install "graph-sharpen[ogb]"', ImportError):
         from ogb.io.read_graph_raw import read_csv_graph_raw
-    except ImportError as error:
-        raise InputError(f'{name} needs the package ogb ({error}); pip install "graph-sharpen[ogb]"') from error
     known, archive = _ARCHIVES[name], get_file(files(name)[0], root)
     with tempfile.TemporaryDirectory() as unpacked:
         folder = Path(unpacked) / known.name

@@ -92,10 +92,5 @@ def load(name: str, root: Folder = None) -> Dataset:
         class_names=CLASS_NAMES[name],
         name=name,
     )
-    splits = Splits(
-        [from_masks(data.train_mask, data.val_mask, data.test_mask, name="public")],
-        y=graph.y,
-        paper=["balanced-20-500-1000-seed123"],
-        paired="balanced-20-500-1000-seed{seed}",
-    )
-    return Dataset(name, graph, splits=splits)
+    given = [from_masks(data.train_mask, data.val_mask, data.test_mask, name="public")]
+    return Dataset(name, graph, splits=Splits.known(name, graph.y, given))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, cast
+from types import ModuleType
 
 from sharpen.datasets.catalog import CATALOG, DatasetInfo, SplitNames, looks_like_a_file
 from sharpen.datasets.dataset import Dataset
-from sharpen.datasets.download import Folder, RemoteFile, find_folder
+from sharpen.datasets.download import Folder, find_folder
 from sharpen.errors import InputError, did_you_mean
 
 # On how many random splits a graph of the user's own is run, unless something else is asked for.
@@ -18,20 +18,8 @@ _DRAWS = 10
 _OWN: dict[str, Dataset] = {}
 
 
-class _Source(Protocol):
-    """What each module of a source offers."""
-
-    def files(self, name: str) -> tuple[RemoteFile, ...]: ...
-
-    def load(self, name: str, root: Folder = None) -> Dataset: ...
-
-
 def find_dataset(name: str, root: Folder = None) -> Path | None:
-    """The folder on this machine that holds the files of a dataset, or None if it would have to be downloaded.
-
-    Args:
-        name: The name to load it by.
-        root: The data folder to look in before the cache. None: that of ``SHARPEN_DATA``.
+    """The folder on this machine that holds the files of a dataset, ``root`` first; None if it would have to be downloaded.
 
     >>> find_dataset("digits").name  # with scikit-learn
     'data'
@@ -66,9 +54,6 @@ def add_dataset(dataset: Dataset) -> str:
 
     The name ends in a part of the graph's fingerprint: records of it are never taken for those of another state of it.
 
-    Args:
-        dataset: The graph and how it is scored.
-
     >>> graph = load_dataset("digits").graph
     >>> add_dataset(Dataset("mine", graph)) == f"mine-{graph.fingerprint[:8]}"
     True
@@ -84,13 +69,12 @@ def add_dataset(dataset: Dataset) -> str:
     return name
 
 
-def _source(name: str) -> _Source:
+def _source(name: str) -> ModuleType:
+    """The module that reads a dataset, with ``files(name)`` and ``load(name, root)``."""
     if name in CATALOG:
-        return cast(_Source, import_module(f"sharpen.datasets.{CATALOG[name].reader}"))
+        return import_module(f"sharpen.datasets.{CATALOG[name].reader}")
     if looks_like_a_file(name):
-        raise InputError(
-            f"there is no dataset {name!r}, and files are not read here; sharpen fit and sharpen compare take those of a graph of "
-            f"your own"
-        )
+        way_out = "sharpen fit and sharpen compare take those of a graph of your own"
+        raise InputError(f"there is no dataset {name!r}, and files are not read here", hint=way_out)
     near = did_you_mean(name, CATALOG)
     raise InputError(f"there is no dataset {name!r}; {near}{'There' if near else 'there'} are {', '.join(CATALOG)}")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, as_given, reason
+from sharpen.errors import InputError, as_given, short, told_as
 from sharpen.files.columns import NUMBER
 from sharpen.files.dates import DATE, NEVER, days_of_text, days_of_times, seconds_of
 from sharpen.files.decimals import COMMA_NUMBER, SEPARATED_BY, with_points
-from sharpen.files.table import as_text, is_text, short
+from sharpen.files.table import as_text, first_row, is_text
 
 if TYPE_CHECKING:
     from sharpen.files.source import GraphTables
@@ -100,8 +100,7 @@ class DataColumn:
     def first(self, regex: str, matching: bool = True) -> int | None:
         """The first row whose value is present and matches (or does not)."""
         matches = pc.match_substring_regex(self.filled, regex)
-        wanted = pc.fill_null(matches if matching else pc.invert(matches), False).to_numpy(zero_copy_only=False)
-        return int(np.argmax(wanted)) if wanted.any() else None
+        return first_row(matches if matching else pc.invert(matches))
 
     @property
     def is_dates(self) -> bool:
@@ -140,60 +139,48 @@ class DataColumn:
             raise self._no_number(self.first(NUMBER, matching=False) or 0)
         numbers = np.array(array.to_numpy(zero_copy_only=False), dtype=np.float64)
         present = ~array.is_null().to_numpy(zero_copy_only=False)
-        wrong = present & ~(np.abs(numbers) < 1e150)  # the square of a larger one is infinite
-        if wrong.any():
-            row = int(np.argmax(wrong))
+        # The square of a larger one is infinite.
+        if (row := first_row(present & ~(np.abs(numbers) < 1e150))) is not None:
             kind = "not a number (NaN)" if np.isnan(numbers[row]) else "infinite or too large"
-            raise InputError(
-                f"{self.place(row)} is {kind}; leave the cell blank if the value is unknown, or {self.way_out}"
-            )
+            way_out = f"leave the cell blank if the value is unknown, or {self.way_out}"
+            raise InputError(f"{self.place(row)} is {kind}; {way_out}")
         return numbers
 
     def truths(self) -> np.ndarray:
         """The values as 1 (true) and 0 (false), NaN where missing; an InputError names the first that is neither."""
         if self.is_bool:
-            return _zero_one(self.values)
+            return np.array(self.values.cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False))
         if self.cast is not None:
             return self.numbers()
         lower = pc.utf8_lower(self.filled)
-        yes = pc.is_in(lower, value_set=pa.array(TRUE).cast(lower.type)).to_numpy(zero_copy_only=False)
-        no = pc.is_in(lower, value_set=pa.array(FALSE).cast(lower.type)).to_numpy(zero_copy_only=False)
-        missing = lower.is_null().to_numpy(zero_copy_only=False)
-        if not (yes | no | missing).all():
-            row = int(np.argmax(~(yes | no | missing)))
-            raise InputError(
-                f"{self.place(row)} is {self.filled[row].as_py()!r}, but was true or false when the model was fitted; "
-                f"write true or false, or leave the cell blank"
-            )
+        yes, no = (np.asarray(pc.is_in(lower, pa.array(words, lower.type))) for words in (TRUE, FALSE))
+        missing = np.asarray(lower.is_null())
+        if (row := first_row(~(yes | no | missing))) is not None:
+            what = f"{self.place(row)} is {self.filled[row].as_py()!r}, but was true or false when the model was fitted"
+            raise InputError(what, hint="write true or false, or leave the cell blank")
         return np.where(missing, np.nan, yes.astype(np.float64))
 
     def refuse_commas(self) -> None:
         """An InputError if most values are numbers with commas, which are not read as decimal ones for all that."""
         separated = self.delimiter in SEPARATED_BY
-        if self.first(_DECIMAL_COMMA) is None or self.share(COMMA_NUMBER if separated else _DECIMAL_COMMA) <= MOSTLY:
+        row = self.first(_DECIMAL_COMMA)
+        if row is None or self.share(COMMA_NUMBER if separated else _DECIMAL_COMMA) <= MOSTLY:
             return
-        row = self.first(_DECIMAL_COMMA) or 0
         why = "with a comma in the number"
         if separated:
             stray = self.first(COMMA_NUMBER, matching=False)
             if stray is not None:
-                raise InputError(
-                    f"{self.place(stray)} is {short(self.text[stray].as_py())}, while the other values are numbers with "
-                    f"decimal commas; write it like them, leave the cell blank if it is unknown, or {self.way_out}"
-                )
+                what = f"{self.place(stray)} is {short(self.text[stray].as_py())}"
+                way_out = f"write it like them, leave the cell blank if it is unknown, or {self.way_out}"
+                raise InputError(f"{what}, while the other values are numbers with decimal commas; {way_out}")
             why = "with a comma that may mark decimals or thousands"
         value = self.text[row].as_py()
-        raise InputError(
-            f"{self.place(row)} is {value!r}, {why}; write it with a point ({value.replace(',', '.')}) or without "
-            f"separators, or {self.way_out}"
-        )
+        way_out = f"write it with a point ({value.replace(',', '.')}) or without separators, or {self.way_out}"
+        raise InputError(f"{self.place(row)} is {value!r}, {why}; {way_out}")
 
     def _no_number(self, row: int) -> InputError:
-        if self.is_text:
-            good = pc.fill_null(pc.match_substring_regex(self.filled, f"{NO_NUMBER}|{NUMBER}"), True)
-            more = len(good) - pc.sum(good).as_py() - 1
-        else:
-            more = 0
+        good = pc.match_substring_regex(self.filled, f"{NO_NUMBER}|{NUMBER}")
+        more = pc.sum(pc.invert(good)).as_py() - 1 if self.is_text else 0
         others = f" ({more} more value{'s' * (more > 1)} like it)" if more > 0 else ""
         return InputError(
             f"{self.place(row)} is {short(self.text[row].as_py())}{others}, while the other values are numbers; write a number, "
@@ -203,21 +190,9 @@ class DataColumn:
 
 def column_of(tables: GraphTables, name: str) -> DataColumn:
     """A column of the features of a graph, by name."""
-    series = tables.frame[name]
-    try:
-        values = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{tables.name}, column {name!r} holds values of several types ({reason(error)}); give all the same type, or "
-            f"leave the column out with {as_given('ignore', [name])}"
-        ) from error
+    way_out = f"give all the same type, or leave the column out with {as_given('ignore', [name])}"
+    with told_as(f"{tables.name}, column {name!r} holds values of several types", way_out):
+        values = pa.array(tables.frame[name], from_pandas=True)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    return DataColumn(
-        name, values, lambda row: tables.place(row, name), name in tables.decimal_commas, tables.delimiter
-    )
-
-
-def _zero_one(values: pa.Array) -> np.ndarray:
-    numbers = values.cast(pa.int8()).cast(pa.float64())
-    return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return DataColumn(name, values, partial(tables.place, column=name), name in tables.decimal_commas, tables.delimiter)

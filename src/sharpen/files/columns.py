@@ -75,12 +75,7 @@ def id_by_name(names: Sequence[str]) -> str | None:
 
 
 def no_id(file: str, names: Sequence[str], *, label_missing: bool = False) -> InputError:
-    """The error for a table of which no column can be told to name the nodes.
-
-    Args:
-        file: For messages.
-        names: Of the columns.
-        label_missing: Whether no column of labels is known either, so that both are asked for at once.
+    """The error for a table of which no column can be told to name the nodes; nor, if ``label_missing``, their classes.
 
     >>> raise no_id("nodes.csv", ["title", "year"])
     Traceback (most recent call last):
@@ -109,11 +104,8 @@ def guess_ends(names: Sequence[str]) -> tuple[str, str] | None:
     >>> guess_ends(["weight", "src", "dst"]), guess_ends(["age", "height"])
     (('src', 'dst'), None)
     """
-    for pair in ENDS:
-        source, target = (_first(names, (end,)) for end in pair)
-        if source and target:
-            return source, target
-    return None
+    found = ((_first(names, (source,)), _first(names, (target,))) for source, target in ENDS)
+    return next(((source, target) for source, target in found if source and target), None)
 
 
 def choose_ends(
@@ -125,9 +117,6 @@ def choose_ends(
     """The columns of the two ends of an edge, and whether they were guessed: from names, otherwise from what they hold.
 
     Args:
-        file: For messages.
-        names: Of the columns.
-        columns: What is known of them.
         share_of_ids: The share of a column's cells that name a node.
 
     >>> choose_ends("edges.csv", ["src", "dst", "w"], Columns())
@@ -142,45 +131,29 @@ def choose_ends(
     target = None if columns.target is None else find(file, names, columns.target, "target")
     if source and target:
         if source == target:
-            raise InputError(
-                f"and {called('target')} are both {source!r}; name two columns", field="source", place=file
-            )
+            both = f"and {called('target')} are both {source!r}"
+            raise InputError(f"{both}; name two columns", field="source", place=file)
         return source, target, False
     if len(names) < 2:
-        raise InputError(
-            f"{file} has one column, {names[0]!r}, but an edge has two ends; separate the cells with comma, tab, semicolon "
-            f"or bar"
-        )
+        one = f"{file} has one column, {names[0]!r}, but an edge has two ends"
+        raise InputError(f"{one}; separate the cells with comma, tab, semicolon or bar")
     guess = guess_ends(names)
-    if source is None and target is None:
-        if guess is None and len(names) == 2:
-            guess = (names[0], names[1])
-        if guess is None:
-            guess = _two_of_ids(names, columns, share_of_ids)
-        if guess is None:
-            raise InputError(
-                f"no two columns look like the ends of an edge (it has {listed(names)}){_perhaps(names)}",
-                place=file,
-                hint=f"name them with {as_given('source')} and {as_given('target')}",
-            )
-        return *guess, True
     given = source or target
+    if given is None:
+        ends: Sequence[str] = guess or names
+        if len(ends) != 2:  # the two that hold mostly ids of nodes, as some ends may be unknown
+            others = [name for name in names if name not in (columns.weight, guess_weight(names))]
+            ends = [name for name in others if share_of_ids(name) > 0.5]
+        if len(ends) != 2:
+            what = f"no two columns look like the ends of an edge (it has {listed(names)}){_perhaps(names)}"
+            raise InputError(what, place=file, hint=f"name them with {as_given('source')} and {as_given('target')}")
+        return ends[0], ends[1], True
     rest = [name for name in (guess if guess and given in guess else names) if name != given]
     if len(rest) != 1:
-        raise InputError(
-            f"is {given!r}, but the other end is not clear (it has {listed(names)})",
-            field="source" if source else "target",
-            place=file,
-            hint=f"name it with {as_given('target' if source else 'source')}",
-        )
-    return (source, rest[0], True) if source else (rest[0], str(target), True)
-
-
-def _two_of_ids(names: Sequence[str], columns: Columns, share_of_ids: Callable[[str], float]) -> tuple[str, str] | None:
-    """The two columns that hold mostly ids of nodes, if there are two: some ends may be unknown."""
-    others = [name for name in names if name not in (columns.weight, guess_weight(names))]
-    most = [name for name in others if share_of_ids(name) > 0.5]
-    return (most[0], most[1]) if len(most) == 2 else None
+        field, other = ("source", "target") if source else ("target", "source")
+        what = f"is {given!r}, but the other end is not clear (it has {listed(names)})"
+        raise InputError(what, field=field, place=file, hint=f"name it with {as_given(other)}")
+    return (given, rest[0], True) if source else (rest[0], given, True)
 
 
 def guess_weight(names: Sequence[str]) -> str | None:

@@ -14,32 +14,27 @@ import itertools
 import lzma
 import pickletools
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
-from sharpen.errors import InputError, printable, reason
-from sharpen.limits import check_size, too_large, within_limits
+from sharpen.errors import InputError, printable, told_as
+from sharpen.limits import check_size, check_unpacked
 
-_KINDS = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".npz": "npz",
-    ".pt": "pt",
-    ".pth": "pt",
-    ".graphml": "graphml",
-    ".gexf": "gexf",
+_ENDINGS = {
+    "csv": (".csv", ".txt"), "tsv": (".tsv", ".tab"), "parquet": (".parquet", ".pq"), "npz": (".npz",), "pt": (".pt", ".pth"),
+    "jsonl": (".jsonl", ".ndjson", ".json"), "graphml": (".graphml",), "gexf": (".gexf",),
+}  # fmt: skip
+_KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings}
+_UNPACKED: dict[str, Callable[[io.BytesIO], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda file: pa.CompressedInputStream(file, "zstd"),
 }
-_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _PICKLES = (".pkl", ".pickle", ".p", ".joblib", ".dill")
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _FORMATS = "CSV, TSV, Parquet, JSON lines (also .gz, .bz2, .xz, .zst, .zip), .npz, GraphML, GEXF or a PyG .pt"
@@ -55,24 +50,15 @@ _MAGIC = (
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds.
+    """What a file holds."""
 
-    Args:
-        name: The path as the user gave it, for messages.
-        kind: One of the values of ``_KINDS``.
-        data: The bytes, unpacked.
-    """
-
-    name: str
-    kind: str
-    data: bytes
+    name: str  # the path as the user gave it, for messages
+    kind: str  # one of _KINDS
+    data: bytes  # unpacked
 
 
 def read_file(path: Path | str) -> Content:
     """The bytes of a file and the kind that its name says.
-
-    Args:
-        path: Any file; see the module for what its name may be.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "nodes.csv.gz"
@@ -88,30 +74,20 @@ def read_file(path: Path | str) -> Content:
     name = str(path)
     _check_is_file(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else None
+    packed = suffixes.pop() if suffixes and suffixes[-1] in (*_UNPACKED, ".zip") else None
     suffix = suffixes[-1] if suffixes else ""
     if packed != ".zip":  # whose member's name counts
         _check_suffix(name, suffix)
-    try:
+    with told_as(f"{name} cannot be read", "check that you may read it", (OSError, MemoryError)):
         check_size(name, path.stat().st_size)
-        raw = path.read_bytes()
-    except InputError:
-        raise
-    except (OSError, MemoryError) as error:
-        raise InputError(f"{name} cannot be read ({reason(error)}); check that you may read it") from error
-    if not raw:
+        data = path.read_bytes()
+    if not data:
         raise InputError(f"{name} is empty (0 bytes); write it again, with a header line and one row per node or edge")
-    try:
+    with told_as(f"{name} is damaged: it cannot be unpacked", "copy or pack it again"):
         if packed == ".zip":
-            suffix, data = _unzip(name, raw, suffix)
-        else:
-            data = raw if packed is None else _unpack(name, raw, packed)
-    except InputError:
-        raise
-    except Exception as error:  # what damaged bytes make of zipfile, bz2, lzma, zlib and Arrow is not documented
-        raise InputError(
-            f"{name} is damaged: it cannot be unpacked ({reason(error)}); copy or pack it again"
-        ) from error
+            suffix, data = _unzip(name, data, suffix)
+        elif packed is not None:
+            data = _read_limited(name, _UNPACKED[packed](io.BytesIO(data)), len(data))
     if not data:
         raise InputError(f"{name} is empty once unpacked; write it again, with a header line and rows")
     kind = _KINDS[suffix]
@@ -129,15 +105,13 @@ def _check_is_file(path: Path) -> None:
     if plain:
         return
     if folder:
-        raise InputError(
-            f"{path} is a directory; give a file " + (f"such as {path / min(around)}" if around else "in it")
-        )
+        which = f"such as {path / min(around)}" if around else "in it"
+        raise InputError(f"{path} is a directory; give a file {which}")
     if there:
         raise InputError(f"{path} is not a plain file; save what it gives to a file first")
     near = difflib.get_close_matches(path.name, around, n=1)
-    raise InputError(
-        f"{path} does not exist; " + (f"did you mean {path.parent / near[0]}?" if near else "check the path")
-    )
+    way_out = f"did you mean {path.parent / near[0]}?" if near else "check the path"
+    raise InputError(f"{path} does not exist; {way_out}")
 
 
 def _check_suffix(name: str, suffix: str) -> None:
@@ -150,22 +124,6 @@ def _check_suffix(name: str, suffix: str) -> None:
     if suffix not in _KINDS:
         said = f"ends in {suffix}" if suffix else "has no ending"
         raise InputError(f"{name} {said}, which tells no known format; save it as {_FORMATS}")
-
-
-def _unpack(name: str, raw: bytes, packed: str) -> bytes:
-    source = io.BytesIO(raw)
-    stream: Any
-    if packed == ".zst":
-        stream = pa.CompressedInputStream(pa.BufferReader(raw), "zstd")
-    else:
-        openers: dict[str, Any] = {
-            ".gz": lambda file: gzip.GzipFile(fileobj=file),
-            ".bz2": bz2.BZ2File,
-            ".xz": lzma.LZMAFile,
-        }
-        stream = openers[packed](source)
-    with stream:
-        return _read_limited(name, stream, len(raw))
 
 
 def _unzip(name: str, raw: bytes, suffix: str) -> tuple[str, bytes]:
@@ -181,25 +139,22 @@ def _unzip(name: str, raw: bytes, suffix: str) -> tuple[str, bytes]:
         _check_suffix(f"{name} (member {printable(member.filename)})", printable(inner))
         if member.flag_bits & 1:
             raise InputError(f"{name} is protected by a password; unpack it, and give the unpacked file")
-        with archive.open(member) as stream:
-            return inner, _read_limited(name, stream, member.compress_size)
+        return inner, _read_limited(name, archive.open(member), member.compress_size)
 
 
 def _read_limited(name: str, stream: IO[bytes], packed: int) -> bytes:
     data = bytearray()
-    while chunk := stream.read(2**20):
-        data += chunk
-        if not within_limits(len(data), packed):
-            raise too_large(name, len(data), packed)
+    with stream:
+        while chunk := stream.read(2**20):
+            data += chunk
+            check_unpacked(name, len(data), packed)
     return bytes(data)
 
 
 def _check_content(name: str, kind: str, data: bytes) -> None:
     if kind != "pt" and is_pickle(data):
-        raise InputError(
-            f"{name} is a pickle, whatever its name says; pickles could run any program and are not opened: "
-            f"save the table as CSV or Parquet"
-        )
+        what = "is a pickle, whatever its name says; pickles could run any program and are not opened"
+        raise InputError(f"{name} {what}: save the table as CSV or Parquet")
     if kind in ("csv", "tsv", "jsonl", "graphml", "gexf"):
         for magic, what, ending in _MAGIC:
             if data.startswith(magic):

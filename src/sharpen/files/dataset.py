@@ -42,7 +42,6 @@ def read_graph(
     Args:
         nodes, edges, columns: As for :func:`sharpen.files.read_nodes_and_edges`.
         tell: Is given a line about each guess and each column.
-        name: What to call the graph.
     """
     columns = columns or Columns()
     with Problems() as problems:
@@ -70,7 +69,6 @@ def read_dataset(
     """A graph of your own as a dataset: its labeled nodes can be split at random, and it is called as its node file is.
 
     Args:
-        nodes, edges, columns, tell: As for :func:`read_graph`.
         metric: ``accuracy``, ``balanced-accuracy``, or ``roc-auc`` for two classes.
 
     >>> import tempfile
@@ -99,9 +97,8 @@ def dataset_name(nodes: Path | str) -> str:
 
 def graph_from_paths(data: Any, columns: Columns | None, tell: Callable[[str], None]) -> Any:
     """The graph in the file, or in the files of nodes and edges, whose paths are given; anything else as it is."""
-    if isinstance(data, str) and (data in CATALOG or not looks_like_a_file(data)):
-        return data
-    if not isinstance(data, str | Path | tuple):
+    a_name = isinstance(data, str) and (data in CATALOG or not looks_like_a_file(data))
+    if a_name or not isinstance(data, str | Path | tuple):
         return data
     paths = data if isinstance(data, tuple) else (data, None)
     if len(paths) != 2:

@@ -26,7 +26,6 @@ def reading(text: pa.Array, *, known: bool = False) -> Literal["decimals", "uncl
     Points alone are unclear as well: they mark thousands only in a file that elsewhere has decimal commas.
 
     Args:
-        text: The values, null where missing.
         known: Whether the column is known to have decimal commas, so that only the values have to fit.
 
     >>> reading(pa.array(["3,5", "12", None])), reading(pa.array(["1.234,5", "2.345"]))
@@ -53,10 +52,6 @@ def reading(text: pa.Array, *, known: bool = False) -> Literal["decimals", "uncl
 
 def decimal_commas(columns: Mapping[str, pa.Array], known: Sequence[str] = ()) -> list[str]:
     """The columns whose commas are decimal ones; one that is clear settles those of the same file that are not.
-
-    Args:
-        columns: Their values by name, null where missing.
-        known: Columns that are known to have decimal commas.
 
     >>> decimal_commas({"price": pa.array(["1,250"])}), decimal_commas({"price": pa.array(["1,250"]), "age": pa.array(["3,5"])})
     ([], ['price', 'age'])

@@ -52,16 +52,17 @@ def read_delimited(content: Content, is_header: Callable[[list[str]], bool] = la
     headed = is_header(names)
     table = rows.slice(1) if headed else rows
     if not headed:
-        names = [*("source", "target"), *(f"column_{i}" for i in range(3, len(names) + 1))][: len(names)]
+        names = ["source", "target", *(f"column_{i}" for i in range(3, len(names) + 1))][: len(names)]
         notes.append(f"{content.name}: no header; the first two columns are the ends of edges (guessed)")
     if delimiter != ("\t" if content.kind == "tsv" else ",") and not any("separated by" in note for note in notes):
         notes.append(f"{content.name}: cells are separated by {DELIMITERS[delimiter]} (guessed)")
-    if names[0] == "" and len(names) > 1 and _counts_rows(table.column(0)):
-        table, names = table.remove_column(0), names[1:]  # the row numbers that pandas writes unless told not to
+    # The row numbers that pandas writes unless told not to.
+    if names[0] == "" and len(names) > 1 and table.column(0).to_pylist() == list(map(str, range(table.num_rows))):
+        table, names = table.remove_column(0), names[1:]
         notes.append(f"{content.name}: the first column has no name and counts the rows: left out")
     check_names(content.name, names, "line 1" if content.data[:1] not in b"\r\n" else "the header")
-    lines = Lines(content.name, lambda again: _records(tidied(again)[0].data, delimiter), first=-headed)
-    return DataTable(content.name, table.rename_columns(names), lines.locate, tuple(notes), delimiter)
+    locate = line_finder(content.name, lambda again: _records(tidied(again)[0].data, delimiter), first=-headed)
+    return DataTable(content.name, table.rename_columns(names), locate, tuple(notes), delimiter)
 
 
 def check_text(content: Content) -> None:
@@ -75,17 +76,17 @@ def check_text(content: Content) -> None:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError(f"{content.name} is in UTF-16; save it as UTF-8 (in a spreadsheet: CSV UTF-8)")
     zero = data.find(b"\0")
-    if zero >= 0:
-        raise InputError(
-            f"{content.name} line {_line_of_byte(data, zero)} holds a NUL byte, so it is no text; "
-            f"save the table as {'JSON lines' if content.kind == 'jsonl' else 'CSV'} in UTF-8"
-        )
-    at = first_bad_byte(data)
-    if at is not None:
-        raise InputError(
-            f"{content.name} line {_line_of_byte(data, at)} is not UTF-8 text (byte 0x{data[at]:02x}); "
-            f"save the file as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
-        )
+    at = zero if zero >= 0 else first_bad_byte(data)
+    if at is None:
+        return
+    before = data[:at].replace(b"\r\n", b"\n")
+    breaks = before.count(b"\n") + before.count(b"\r")
+    line = f"{content.name} line {breaks + 1}"
+    if at == zero:
+        way_out = f"save the table as {'JSON lines' if content.kind == 'jsonl' else 'CSV'} in UTF-8"
+        raise InputError(f"{line} holds a NUL byte, so it is no text; {way_out}")
+    way_out = "save the file as UTF-8, for instance with: iconv -f WINDOWS-1252 -t UTF-8"
+    raise InputError(f"{line} is not UTF-8 text (byte 0x{data[at]:02x}); {way_out}")
 
 
 def _parse(content: Content, delimiter: str) -> pa.Table:
@@ -106,18 +107,15 @@ def _parse(content: Content, delimiter: str) -> pa.Table:
             arrow_csv.ConvertOptions(column_types=text, null_values=[], strings_can_be_null=False),
         )
     except pa.ArrowException as error:
-        if "Empty CSV" in str(error):
-            raise InputError(
-                f"{content.name} holds only blank lines; write it again, with a header line and rows"
-            ) from error
-        _check_quotes(content, delimiter)
-        raise InputError(
-            f"{content.name} is not a readable table ({reason(error)}); export it again as CSV in UTF-8"
-        ) from error
+        what, way_out = "holds only blank lines", "write it again, with a header line and rows"
+        if "Empty CSV" not in str(error):
+            _check_quotes(content, delimiter)
+            what, way_out = f"is not a readable table ({reason(error)})", "export it again as CSV in UTF-8"
+        raise InputError(f"{content.name} {what}; {way_out}") from error
     if uneven or table.num_columns != len(header):
         _check_quotes(content, delimiter)
         raise _uneven_error(content, delimiter, uneven)
-    if b'"' in content.data and _any_newline(table):
+    if b'"' in content.data and any(pc.any(pc.match_substring(cells, "\n")).as_py() for cells in table.columns):
         _check_quotes(content, delimiter)
     return table
 
@@ -130,10 +128,6 @@ def _check_width(content: Content, delimiter: str) -> None:
     check_columns(content.name, cells)
 
 
-def _any_newline(table: pa.Table) -> bool:
-    return any(pc.any(pc.match_substring(column, "\n")).as_py() for column in table.columns)
-
-
 def _check_quotes(content: Content, delimiter: str) -> None:
     """A quote that is never closed swallows the rows after it; Arrow takes them for one long cell."""
     start = 1
@@ -144,39 +138,26 @@ def _check_quotes(content: Content, delimiter: str) -> None:
     except csv.Error as error:
         if "field limit" in str(error) and start == reader.line_num:
             return
-        raise InputError(
-            f"{content.name} line {start}: a quotation mark is never closed or stands inside a cell; write it doubled "
-            f'(""), with the whole cell in quotation marks'
-        ) from error
+        what = f"{content.name} line {start}: a quotation mark is never closed or stands inside a cell"
+        raise InputError(what, hint='write it doubled (""), with the whole cell in quotation marks') from error
 
 
 def _uneven_error(content: Content, delimiter: str, uneven: list[Any]) -> InputError:
-    header = 0
     word = DELIMITERS[delimiter]
-    wrong: list[tuple[int, int]] = []
-    for line, row in _records(content.data, delimiter):
-        header = header or len(row)
-        if len(row) != header:
-            wrong.append((line, len(row)))
-    if wrong:
-        line, cells = wrong[0]
-        more = f", and so have {len(wrong) - 1} more lines ({_some([line for line, _ in wrong[1:]])})" * (
-            len(wrong) > 1
-        )
+    widths = [(line, len(row)) for line, row in _records(content.data, delimiter)]
+    header = widths[0][1] if widths else 0
+    wrong = {line: width for line, width in widths if width != header}
+    if not wrong:
+        number = uneven[0].number if uneven else 1
         return InputError(
-            f"{content.name} line {line} has {cells} cells, but the header has {header} (separated by {word}){more}; "
-            f"fix that line, or put cells that hold a {word} in quotation marks"
+            f"{content.name} row {number} does not have {header} cells; fix it, or export the table again"
         )
-    number = uneven[0].number if uneven else 1
-    return InputError(f"{content.name} row {number} does not have {header} cells; fix it, or export the table again")
-
-
-def _some(lines: list[int]) -> str:
-    return ", ".join(map(str, lines[:5])) + ", ..." * (len(lines) > 5)
-
-
-def _counts_rows(values: pa.ChunkedArray) -> bool:
-    return bool(values.to_pylist() == [str(i) for i in range(len(values))])
+    first, *others = wrong
+    some = ", ".join(map(str, others[:5])) + ", ..." * (len(others) > 5)
+    more = f", and so have {len(others)} more lines ({some})" if others else ""
+    what = f"line {first} has {wrong[first]} cells, but the header has {header} (separated by {word}){more}"
+    way_out = f"fix that line, or put cells that hold a {word} in quotation marks"
+    return InputError(f"{content.name} {what}; {way_out}")
 
 
 def _lines(data: bytes) -> Iterator[str]:
@@ -196,28 +177,21 @@ def _records(data: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         return
 
 
-class Lines:
-    """Finds the line of a row by reading the file again: lines are asked for at most once, to report an error.
+def line_finder(
+    name: str, rows: Callable[[Content], Iterator[tuple[int, Any]]], first: int = 0
+) -> Callable[[int], str]:
+    """What gives the words for a row: its line, or its number if the file is gone or changed since.
 
-    Args:
-        name: The file.
-        rows: From the file to each of its rows, with the line on which it begins.
-        first: The number of the first of them; -1 if it is the header.
+    The file is read again for it: lines are asked for at most once, to report an error. The first row is number ``first``, −1
+    if it is the header.
     """
 
-    def __init__(self, name: str, rows: Callable[[Content], Iterator[tuple[int, Any]]], first: int = 0) -> None:
-        self.name, self.rows, self.first = name, rows, first
-
-    def locate(self, row: int) -> str:
-        """The words for a row: its line, or its number if the file is gone or changed since."""
+    def locate(row: int) -> str:
         try:
-            rows = self.rows(read_file(self.name))
+            begins = rows(read_file(name))
         except InputError:
             return by_row(row)
-        lines = (f"line {line}" for number, (line, _) in enumerate(rows, start=self.first) if number == row)
+        lines = (f"line {line}" for number, (line, _) in enumerate(begins, start=first) if number == row)
         return next(lines, by_row(row))
 
-
-def _line_of_byte(data: bytes, at: int) -> int:
-    before = data[:at].replace(b"\r\n", b"\n")
-    return before.count(b"\n") + before.count(b"\r") + 1
+    return locate

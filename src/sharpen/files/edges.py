@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from sharpen.errors import InputError, as_given, called
 from sharpen.files.columns import Columns, choose_ends, find, guess_weight, is_number, listed, names_nodes
 from sharpen.files.decimals import SEPARATED_BY, reading, with_points
-from sharpen.files.table import DataTable, as_text, canonical
+from sharpen.files.table import DataTable, canonical, comparable_cells, first_row, is_text
 
 
 def read_edges(
@@ -21,11 +22,7 @@ def read_edges(
     """The row numbers of the two ends of each edge, ``[2, E]``, the weights if there are any, and if these have decimal commas.
 
     Args:
-        table: The edges.
-        columns: What the columns mean, where their names do not say.
-        nodes: The file of the nodes, for messages.
         keys: The ids of the nodes in order, in the form in which they are compared.
-        guesses: Receives a line for each guess.
 
     >>> from sharpen.files.table import by_row
     >>> table = DataTable("edges.parquet", pa.table({"src": [7, 9], "dst": [9.0, 9.0]}), by_row)
@@ -50,11 +47,8 @@ def read_edges(
     rest = [name for name in table.names if name not in (source, target, weight_column)]
     unused = [name for name in rest if not names_nodes(name) and _holds_numbers(table, name)]
     if unused:
-        what = (
-            f"column {unused[0]} of {table.name} is"
-            if len(unused) == 1
-            else f"columns {listed(unused)} of {table.name} are"
-        )
+        one = len(unused) == 1
+        what = f"{'column' if one else 'columns'} {listed(unused)} of {table.name} {'is' if one else 'are'}"
         guesses.append(f"{what} not used; {as_given('weight', unused[0])} would make it the weights")
     ends = ends[:, kept]
     count = ends.shape[1] - len(np.unique(ends[0] * len(keys) + ends[1]))
@@ -67,48 +61,37 @@ def read_edges(
 
 
 def edge_ends(table: DataTable, columns: Columns, keys: pa.Array) -> tuple[str, str, bool]:
-    """The columns of the two ends of an edge, and whether they were guessed.
-
-    Args:
-        table, columns, keys: As for :func:`read_edges`.
+    """The columns of the two ends of an edge, and whether they were guessed; ``keys`` as for :func:`read_edges`.
 
     >>> from sharpen.files.table import by_row
     >>> edge_ends(DataTable("edges.csv", pa.table({"one": ["a"], "other": ["b"]}), by_row), Columns(), pa.array(["a", "b"]))
     ('one', 'other', True)
     """
-    return choose_ends(table.name, table.names, columns, lambda name: _share_of_ids(table.columns.column(name), keys))
 
+    def share_of_ids(name: str) -> float:
+        """The share of cells that name a node; 0 where ids are whole numbers, which counts and marks are as well."""
+        if pc.all(pc.match_substring_regex(keys, "^[0-9]+$")).as_py():
+            return 0.0
+        cells = comparable_cells(table, name)
+        return 0.0 if cells is None else float(pc.mean(pc.is_in(cells, value_set=keys)).as_py() or 0.0)
 
-def _share_of_ids(values: pa.ChunkedArray, keys: pa.Array) -> float:
-    """The share of cells that name a node; 0 where ids are whole numbers, which counts and marks are as well."""
-    if pc.all(pc.match_substring_regex(keys, "^[0-9]+$")).as_py():
-        return 0.0
-    try:
-        text = canonical(as_text(values, str)).cast(keys.type)
-    except (InputError, pa.ArrowException):  # lists and the like name no nodes
-        return 0.0
-    return float(pc.mean(pc.is_in(text, value_set=keys)).as_py() or 0.0)
-
-
-def _numbered(table: DataTable, column: str, keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """The row of the node that each cell names, -1 where it names none; and the cells."""
-    text = table.text(column)
-    rows = pc.index_in(canonical(text).cast(keys.type), value_set=keys, skip_nulls=True)
-    return rows.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), text
+    return choose_ends(table.name, table.names, columns, share_of_ids)
 
 
 def _without_strays(
     table: DataTable, names: tuple[str, str], nodes: str, keys: pa.Array, strict: bool, guesses: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The row numbers of the ends of all edges, and which of these have two: the others are noted, or refused."""
-    found = [_numbered(table, column, keys) for column in names]
-    ends = np.stack([rows for rows, _ in found])
+    cells = [table.text(column) for column in names]
+    # The row of the node that each cell names, -1 where it names none.
+    rows = [pc.index_in(canonical(text).cast(keys.type), value_set=keys, skip_nulls=True) for text in cells]
+    ends = np.stack([np.asarray(each.fill_null(-1)).astype(np.int64) for each in rows])
     kept = np.asarray((ends >= 0).all(axis=0))
-    if kept.all():
+    row = first_row(~kept)
+    if row is None:
         return ends, kept
-    row = int(np.argmin(kept))
     end = int(np.argmin(ends[:, row]))
-    place, cell = table.place(row, names[end]), found[end][1][row].as_py()
+    place, cell = table.place(row, names[end]), cells[end][row].as_py()
     count = int((~kept).sum())
     many = f", the first of {count:,} such edges" if count > 1 else ""
     if cell is None:
@@ -122,9 +105,8 @@ def _without_strays(
     if strict:
         raise InputError(what, hint=f"{way_out}, or do without {called('strict')}")
     if not kept.any():
-        raise InputError(
-            f"{table.name}: no edge joins two nodes of {nodes}; {what}; check that both files use the same ids"
-        )
+        none = f"no edge joins two nodes of {nodes}"
+        raise InputError(f"{table.name}: {none}; {what}; check that both files use the same ids")
     share = f"{count:,} of {len(kept):,} edges"
     guesses.append(f"{share} {'are' if count > 1 else 'is'} left out: {what}; {way_out}")
     return ends, kept
@@ -132,19 +114,14 @@ def _without_strays(
 
 def _holds_numbers(table: DataTable, column: str) -> bool:
     values = table.columns.column(column)
-    kind = values.type
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return values.null_count < len(values)
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not len(values):
+    if not is_text(values.type) and not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
         return False
-    text = pc.utf8_trim_whitespace(values)
-    blank = pc.equal(text, "")
-    filled = pc.if_else(blank, pa.scalar(None, text.type), text)
+    text = pc.utf8_trim_whitespace(table.text(column))
     try:
-        filled.cast(pa.float64())
+        text.cast(pa.float64())
     except pa.ArrowException:
-        return table.delimiter in SEPARATED_BY and reading(filled) == "decimals"
-    return not pc.all(blank).as_py()
+        return table.delimiter in SEPARATED_BY and reading(text) == "decimals"
+    return text.null_count < len(text)
 
 
 def _weights(table: DataTable, column: str, columns: Columns) -> tuple[np.ndarray, bool]:
@@ -153,19 +130,17 @@ def _weights(table: DataTable, column: str, columns: Columns) -> tuple[np.ndarra
     way_out = f"or leave {called('weight')} out" if columns.weight else "or rename the column if it holds no weights"
     kind, comma = values.type, False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
-        numbers = values.cast(
-            pa.float64(), safe=False
-        )  # the nearest one, where a whole number has more digits than a float
+        # The nearest one, where a whole number has more digits than a float.
+        numbers = values.cast(pa.float64(), safe=False)
     else:
-        text = pc.utf8_trim_whitespace(as_text(values, lambda row: table.place(row, column)))
+        text = pc.utf8_trim_whitespace(table.text(column))
         commas = reading(text, known=columns.weight_comma) if table.delimiter in SEPARATED_BY else None
-        mark = "," if pc.any(pc.match_substring(text, ",")).as_py() else "."
+        mark, other = (",", "point") if pc.any(pc.match_substring(text, ",")).as_py() else (".", "comma")
         if commas == "unclear" and (mark == "," or columns.weight_comma):
-            row = int(np.argmax(pc.fill_null(pc.match_substring(text, mark), False).to_numpy(zero_copy_only=False)))
+            row = first_row(pc.match_substring(text, mark)) or 0
             raise InputError(
                 f"{table.place(row, column)}: the mark of the weight {text[row].as_py()!r} may stand for decimals or thousands; "
-                f"write weights without marks for thousands, and one with a decimal {'point' if mark == ',' else 'comma'} among "
-                f"them, {way_out}"
+                f"write weights without marks for thousands, and one with a decimal {other} among them, {way_out}"
             )
         comma = commas == "decimals"
         text = with_points(text) if comma else text
@@ -174,15 +149,13 @@ def _weights(table: DataTable, column: str, columns: Columns) -> tuple[np.ndarra
         except pa.ArrowException:
             cells = text.to_pylist()
             row = next((i for i, cell in enumerate(cells) if cell is not None and not is_number(cell)), 0)
-            raise InputError(
-                f"{table.place(row, column)}: the weight {cells[row]!r} is no number; give a number of 0 or more, {way_out}"
-            ) from None
-    weight = numbers.to_numpy(zero_copy_only=False) if isinstance(numbers, pa.Array) else numbers.to_numpy()
+            what = f"{table.place(row, column)}: the weight {cells[row]!r} is no number"
+            raise InputError(f"{what}; give a number of 0 or more, {way_out}") from None
+    weight = np.asarray(numbers, dtype=np.float64)
     if numbers.null_count:
-        row = int(np.argmax(np.isnan(weight)))
-        raise InputError(f"{table.place(row, column)} is blank; fill it in, {way_out}")
-    check_weights(weight, lambda row: table.place(row, column), f"give a number of 0 or more, {way_out}")
-    return np.asarray(weight, dtype=np.float64), comma
+        raise InputError(f"{table.place(int(np.isnan(weight).argmax()), column)} is blank; fill it in, {way_out}")
+    check_weights(weight, partial(table.place, column=column), f"give a number of 0 or more, {way_out}")
+    return weight, comma
 
 
 def check_weights(
@@ -196,7 +169,5 @@ def check_weights(
     """
     if weight is None:
         return
-    wrong = ~np.isfinite(weight) | (weight < 0)
-    if wrong.any():
-        row = int(np.argmax(wrong))
+    if (row := first_row(~np.isfinite(weight) | (weight < 0))) is not None:
         raise InputError(f"{place(row)}: the weight is {weight[row]:g}; {way_out}")

@@ -25,12 +25,7 @@ _MOST_LINES = 30  # of a description
 
 @dataclass(frozen=True)
 class Structural:
-    """What features made of the structure alone remember.
-
-    Args:
-        anchors: The ids of the anchor nodes.
-        mean, scale: To standardise with, one per feature.
-    """
+    """What features made of the structure alone remember."""
 
     anchors: tuple[str, ...]
     mean: tuple[float, ...]
@@ -79,18 +74,11 @@ class FeatureEncoder:
     @property
     def num_features(self) -> int:
         """How many features a node gets."""
-        return (
-            sum(encoding.width for encoding in self.columns) if self.structural is None else len(self.structural.mean)
-        )
+        return sum(each.width for each in self.columns) if self.structural is None else len(self.structural.mean)
 
     @classmethod
     def fit(cls, tables: GraphTables, problems: Problems | None = None) -> FeatureEncoder:
-        """The rules for a table, from its columns alone: labels are not looked at.
-
-        Args:
-            tables: What the files hold.
-            problems: Receives what is wrong, for the caller to tell; None: all of it is told here, at once.
-        """
+        """The rules for a table, from its columns alone, not its labels. What is wrong is told at once, or goes to ``problems``."""
         if problems is None:
             with Problems() as problems:
                 return cls.fit(tables, problems)
@@ -136,11 +124,9 @@ class FeatureEncoder:
         lines = _grouped([encoding.describe() for encoding in self.columns])
         if self.structural is not None:
             count = len(self.structural.anchors)
-            lines.append(
-                f"no feature column: degree, PageRank and positions relative to {count} nodes take their place"
-                if count
-                else "no feature column and no edges: nothing tells nodes apart, so all get the same answer"
-            )
+            instead = f": degree, PageRank and positions relative to {count} nodes take their place"
+            nothing = " and no edges: nothing tells nodes apart, so all get the same answer"
+            lines.append(f"no feature column{instead if count else nothing}")
         if self.unit is not None:
             lines.append(f"edge weights: divided by {self.unit:g}, their mean")
         return lines
@@ -169,9 +155,8 @@ class FeatureEncoder:
         way_out = "fit and save the model again"
         try:
             if description["format"] != _FORMAT:
-                raise InputError(
-                    f"the model's preprocessing cannot be read (format {description['format']}, not {_FORMAT}); {way_out}"
-                )
+                why = f"format {description['format']}, not {_FORMAT}"
+                raise InputError(f"the model's preprocessing cannot be read ({why}); {way_out}")
             structural, unit = description["structural"], description["unit"]
             if unit is not None and not (is_finite(unit) and unit > 0):
                 raise ValueError(f"unit is {unit!r}")
@@ -195,10 +180,9 @@ class FeatureEncoder:
         anchors = np.array([row.get(node, -1) for node in structural.anchors], dtype=np.int64)
         gone = int((anchors < 0).sum())
         if gone and gone == anchors.size:
-            raise InputError(
-                f"{tables.name} has none of the {gone} nodes relative to which the model learned positions, such as "
-                f"{structural.anchors[0]!r}; give the same or a grown graph, or fit a model with feature columns"
-            )
+            nodes = f"the {gone} nodes relative to which the model learned positions, such as {structural.anchors[0]!r}"
+            way_out = "give the same or a grown graph, or fit a model with feature columns"
+            raise InputError(f"{tables.name} has none of {nodes}; {way_out}")
         if gone:
             notes.append(f"{gone} of the {anchors.size} nodes relative to which positions were learned are gone")
         raw = structural_features(pattern(tables.edge_index, tables.num_nodes), anchors)
@@ -229,10 +213,9 @@ def _joined(blocks: Sequence[Block]) -> np.ndarray | scipy.sparse.csr_array:
         joined.sort_indices()
         return joined
     out = np.empty((blocks[0].shape[0], sum(block.shape[1] for block in blocks)), dtype=np.float32)
-    start = 0
-    for block in blocks:
-        out[:, start : start + block.shape[1]] = block if isinstance(block, np.ndarray) else block.toarray()
-        start += block.shape[1]
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    for block, end in zip(blocks, ends, strict=True):
+        out[:, end - block.shape[1] : end] = block if isinstance(block, np.ndarray) else block.toarray()
     return out
 
 
@@ -244,7 +227,5 @@ def _grouped(lines: list[str]) -> list[str]:
     for line in lines:
         name, _, rest = line.partition(": ")
         kinds.setdefault(rest.split(",")[0] if not rest.startswith("left out") else rest, []).append(name)
-    return [
-        f"{listed(names, most=3)}: {kind}, {len(names)} column{'s' * (len(names) != 1)}"
-        for kind, names in kinds.items()
-    ]
+    counts = {kind: f"{len(names)} column{'s' * (len(names) != 1)}" for kind, names in kinds.items()}
+    return [f"{listed(names, most=3)}: {kind}, {counts[kind]}" for kind, names in kinds.items()]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow.compute as pc
 
 from sharpen.files.column import FALSE, MOSTLY, NO_NUMBER, NUMBER, TRUE, DataColumn
 from sharpen.files.dates import reads_day_first
 from sharpen.files.encodings import MOST_CATEGORIES, Category, Date, Dropped, Encoding, Flag, Numeric, Sparse, fit_text
+
+_SAME = "it is the same for every node"
 
 
 def fit_encoding(column: DataColumn) -> Encoding:
@@ -37,57 +41,53 @@ def fit_encoding(column: DataColumn) -> Encoding:
 
 def _fit_numbers(name: str, values: np.ndarray) -> Encoding:
     known = values[~np.isnan(values)]
-    missing = known.size < values.size
     if np.isin(known, (0, 1)).all():
         return _fit_flag(name, values)
     nonzero = known[known != 0]
-    if not missing and known.min() >= 0 and known.size - nonzero.size >= MOSTLY * known.size:
+    if known.size == values.size and known.min() >= 0 and known.size - nonzero.size >= MOSTLY * known.size:
         return Sparse(name, scale=float(np.sqrt(np.mean(nonzero**2))))
-    mean, deviation = float(known.mean()), float(known.std())
-    if deviation <= 1e-12 * max(1.0, abs(mean)):
-        if not missing:
-            return Dropped(name, "it is the same for every node")
-        deviation = 1.0  # what tells nodes apart is whether they have it
-    return Numeric(name, mean, deviation, missing)
+    return _standardised(name, values, 1e-12 * max(1.0, abs(float(known.mean()))))
+
+
+def _standardised(name: str, values: np.ndarray, least: float) -> Numeric | Dropped:
+    """Numbers by their mean and deviation, unless that is no more than ``least``."""
+    known = values[~np.isnan(values)]
+    missing, deviation = known.size < values.size, float(known.std())
+    if deviation > least:
+        return Numeric(name, float(known.mean()), deviation, missing)
+    # What tells nodes apart is whether they have it.
+    return Numeric(name, float(known.mean()), 1.0, missing) if missing else Dropped(name, _SAME)
 
 
 def _fit_dates(column: DataColumn) -> Encoding:
     day_first = column.is_text and reads_day_first(column.filled)
     days = column.days(day_first)
-    known = days[~np.isnan(days)]
-    if not known.size:
+    if np.isnan(days).all():
         return Dropped(column.name, "none of its dates is in the calendar")
-    deviation = float(known.std())
-    if deviation < 1e-9:
-        if known.size == days.size:
-            return Dropped(column.name, "it is the same for every node")
-        deviation = 1.0
-    return Date(column.name, float(known.mean()), deviation, known.size < days.size, day_first, column.unread(days))
+    found = _standardised(column.name, days, 1e-9)
+    if not isinstance(found, Numeric):
+        return found
+    return Date(**vars(found), day_first=day_first, unread=column.unread(days))
 
 
 def _fit_flag(name: str, values: np.ndarray) -> Encoding:
     known = values[~np.isnan(values)]
     missing = known.size < values.size
     if not missing and known.min() == known.max():
-        return Dropped(name, "it is the same for every node")
+        return Dropped(name, _SAME)
     return Flag(name, float(known.mean()), missing)
 
 
 def _fit_names(column: DataColumn, distinct: int) -> Encoding:
     present = len(column.text) - column.text.null_count
     if distinct == 1 and present == len(column.text):
-        return Dropped(column.name, "it is the same for every node")
+        return Dropped(column.name, _SAME)
     words = pc.mean(pc.count_substring_regex(column.text, r"\S+")).as_py()
-    if words >= 3 and distinct > min(100, present / 2):
-        text = fit_text(column)
-        return text if text.width else Dropped(column.name, "it holds no words")
-    repeated = distinct <= 20 or distinct <= present / 2
-    if repeated and distinct < max(present, 2):
-        counts = pc.value_counts(column.text.drop_null()).to_pylist()
-        counts.sort(key=lambda entry: (-entry["counts"], entry["values"]))
-        return Category(column.name, tuple(sorted(entry["values"] for entry in counts[:MOST_CATEGORIES])))
-    if words >= 2:
-        text = fit_text(column)
-        if text.width:
-            return text
-    return Dropped(column.name, "almost every value is different, like a name")
+    prose = words >= 3 and distinct > min(100, present / 2)
+    if not prose and distinct <= max(20, present / 2) and distinct < max(present, 2):
+        counts = Counter(column.text.drop_null().to_pylist())
+        commonest = sorted(counts, key=lambda value: (-counts[value], value))
+        return Category(column.name, tuple(sorted(commonest[:MOST_CATEGORIES])))
+    if words >= 2 and (text := fit_text(column)).width:
+        return text
+    return Dropped(column.name, "it holds no words" if prose else "almost every value is different, like a name")

@@ -25,13 +25,14 @@ import pyarrow.compute as pc
 import scipy.sparse
 
 from sharpen.files.column import DataColumn
+from sharpen.files.table import first_row
 
 Block: TypeAlias = "np.ndarray | scipy.sparse.csc_array"
 MOST_CATEGORIES = 256
 _BUCKETS = 4096
 
 
-class _Marked:
+class _Numbers:
     """A column of numbers, beside which another may say where one is missing; a missing one counts as the mean."""
 
     column: str
@@ -42,9 +43,15 @@ class _Marked:
     def width(self) -> int:
         return 1 + self.indicator
 
-    def _standardised(self, values: np.ndarray, scale: float, notes: list[str]) -> np.ndarray:
+    def _missing(self, values: np.ndarray, notes: list[str], becomes: str = "the mean") -> np.ndarray:
         missing = np.isnan(values)
-        _note_missing(self, missing, notes)
+        if missing.any() and not self.indicator:
+            nodes = _nodes(int(missing.sum()))
+            notes.append(f"{self.column}: {nodes} without a value, though none was when fitted ({becomes})")
+        return missing
+
+    def _standardised(self, values: np.ndarray, scale: float, notes: list[str]) -> np.ndarray:
+        missing = self._missing(values, notes)
         return np.stack([np.where(missing, 0.0, (values - self.mean) / scale), missing], axis=1)[:, : self.width]
 
     def _described(self, what: str) -> str:
@@ -52,7 +59,7 @@ class _Marked:
 
 
 @dataclass(frozen=True)
-class Numeric(_Marked):
+class Numeric(_Numbers):
     """A number, standardised.
 
     >>> number = Numeric("age", mean=30.0, scale=10.0, indicator=True)
@@ -74,7 +81,7 @@ class Numeric(_Marked):
 
 
 @dataclass(frozen=True)
-class Sparse:
+class Sparse(_Numbers):
     """A number that is mostly 0, scaled but not shifted.
 
     >>> Sparse("word", scale=2.0).encode(DataColumn("word", pa.array(["0", "4"]), str), []).toarray().tolist()
@@ -82,25 +89,20 @@ class Sparse:
     """
 
     kind: ClassVar[str] = "sparse"
+    indicator = False
     column: str
     scale: float
 
-    @property
-    def width(self) -> int:
-        return 1
-
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
         values = column.numbers()
-        missing = np.isnan(values)
-        _note_missing(self, missing, notes, "0")
-        return _one_column(np.where(missing, 0.0, values / self.scale))
+        return _columns(np.where(self._missing(values, notes, "0"), 0.0, values / self.scale))
 
     def describe(self) -> str:
-        return f"{self.column}: number, mostly 0, divided by {self.scale:.4g}"
+        return self._described(f"number, mostly 0, divided by {self.scale:.4g}")
 
 
 @dataclass(frozen=True)
-class Flag(_Marked):
+class Flag(_Numbers):
     """True or false as 1 or 0.
 
     >>> Flag("old", mean=0.5, indicator=False).encode(DataColumn("old", pa.array(["yes", "no"]), str), []).toarray().tolist()
@@ -114,17 +116,15 @@ class Flag(_Marked):
 
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
         values = column.truths()
-        missing = np.isnan(values)
-        _note_missing(self, missing, notes)
-        filled = _one_column(np.where(missing, self.mean, values))
-        return scipy.sparse.csc_array(scipy.sparse.hstack([filled, _one_column(missing)])) if self.indicator else filled
+        missing = self._missing(values, notes)
+        return _columns(np.where(missing, self.mean, values), *[missing] * self.indicator)
 
     def describe(self) -> str:
         return self._described(f"true or false, true for {self.mean:.0%}")
 
 
 @dataclass(frozen=True)
-class Date(_Marked):
+class Date(Numeric):
     """A date, as days, standardised.
 
     >>> date = Date("born", mean=1.0, scale=2.0, indicator=True, day_first=False)
@@ -133,10 +133,6 @@ class Date(_Marked):
     """
 
     kind: ClassVar[str] = "date"
-    column: str
-    mean: float
-    scale: float
-    indicator: bool
     day_first: bool
     unread: str = ""
 
@@ -174,14 +170,11 @@ class Category:
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
         found = pc.index_in(column.text, value_set=pa.array(self.values, column.text.type))
         unseen = pc.and_(found.is_null(), column.text.is_valid())
-        count = pc.sum(unseen).as_py() or 0
-        if count:
-            row = int(np.argmax(unseen.to_numpy(zero_copy_only=False)))
-            notes.append(
-                f"{self.column}: {_nodes(count)} with a value that is not encoded, such as {column.text[row].as_py()!r} "
-                f"(0 in every column)"
-            )
-        number = found.fill_null(-1).to_numpy(zero_copy_only=False)
+        if (row := first_row(unseen)) is not None:
+            example = f"such as {column.text[row].as_py()!r} (0 in every column)"
+            nodes = _nodes(pc.sum(unseen).as_py())
+            notes.append(f"{self.column}: {nodes} with a value that is not encoded, {example}")
+        number = np.asarray(found.fill_null(-1))
         rows = np.flatnonzero(number >= 0)
         shape = (len(number), len(self.values))
         return scipy.sparse.csc_array((np.ones(rows.size), (rows, number[rows])), shape=shape)
@@ -232,9 +225,7 @@ class Dropped:
     column: str
     why: str
 
-    @property
-    def width(self) -> int:
-        return 0
+    width: ClassVar[int] = 0
 
     def encode(self, column: DataColumn, notes: list[str]) -> Block:
         return np.zeros((len(column.values), 0))
@@ -339,15 +330,8 @@ def _hashing() -> Any:
     return HashingVectorizer(n_features=_BUCKETS, alternate_sign=False, norm=None, dtype=np.float64)
 
 
-def _one_column(values: np.ndarray) -> scipy.sparse.csc_array:
-    return scipy.sparse.csc_array(values.astype(np.float64)[:, None])
-
-
-def _note_missing(encoding: Any, missing: np.ndarray, notes: list[str], becomes: str = "the mean") -> None:
-    if missing.any() and not getattr(encoding, "indicator", False):
-        notes.append(
-            f"{encoding.column}: {_nodes(int(missing.sum()))} without a value, though none was when fitted ({becomes})"
-        )
+def _columns(*values: np.ndarray) -> scipy.sparse.csc_array:
+    return scipy.sparse.csc_array(np.stack(values, axis=1).astype(np.float64))
 
 
 def _nodes(count: int) -> str:

@@ -14,7 +14,6 @@ def feature_names(encoder: FeatureEncoder, tables: GraphTables) -> list[str]:
     """One name for each feature, in order.
 
     Args:
-        encoder: What made the features.
         tables: The table that it was fitted on, or another with the same columns: hashed words are looked up in it, the commonest
             stands for all that share its place.
 

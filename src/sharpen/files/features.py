@@ -14,15 +14,13 @@ from sharpen.errors import InputError, Problems, as_given, printable
 from sharpen.files.column import DataColumn
 from sharpen.files.columns import Columns, find, listed
 from sharpen.files.decimals import SEPARATED_BY, decimal_commas, reading
-from sharpen.files.table import DataTable, same_length
+from sharpen.files.table import DataTable, decoded, first_row
 
 
 def feature_columns(table: DataTable, columns: Columns, taken: set[str | None], problems: Problems) -> pd.DataFrame:
     """The columns to learn from, as they stand, lists spread out.
 
     Args:
-        table: Of nodes.
-        columns: What is known of the columns.
         taken: Columns that are the id or the label.
         problems: Receives what is wrong with single columns, which are then left out.
 
@@ -36,30 +34,23 @@ def feature_columns(table: DataTable, columns: Columns, taken: set[str | None], 
         wanted = [name for name in table.names if name not in taken and name not in ignored]
     else:
         wanted = [find(table.name, table.names, name, "features") for name in dict.fromkeys(columns.features)]
-        both = next((name for name in wanted if name in taken or name in ignored), None)
-        if both is not None:
-            raise InputError(
-                f"{table.name}: {both!r} is given as a feature and as id, label or ignored; give it one part"
-            )
+        for both in (name for name in wanted if name in taken or name in ignored):
+            what = f"{both!r} is given as a feature and as id, label or ignored"
+            raise InputError(f"{table.name}: {what}; give it one part")
     series: dict[str, Any] = {}
     for name in wanted:
         with problems.collected():
             for key, values in _expanded(table, name).items():
-                if pa.types.is_floating(values.type):
-                    _check_finite(table, name, values)
+                wrong = pc.invert(pc.is_finite(values)) if pa.types.is_floating(values.type) else np.array([])
+                if (row := first_row(wrong)) is not None:
+                    what = f"{table.place(row, name)} is {values[row].as_py()}"
+                    raise InputError(f"{what}; leave it empty (null) if unknown, or give a finite number")
                 series[key] = values.to_pandas()
     return pd.DataFrame(series, index=pd.RangeIndex(table.columns.num_rows))
 
 
 def written_with_commas(table: DataTable, names: Sequence[str], known: Sequence[str], guesses: list[str]) -> list[str]:
-    """The columns among ``names`` whose numbers are written with decimal commas.
-
-    Args:
-        table: Of nodes.
-        names: Columns to learn from.
-        known: Those that had decimal commas when a model was fitted.
-        guesses: Receives a line if there are any.
-    """
+    """The columns among ``names`` whose numbers are written with decimal commas; ``known`` are those that were, when fitted."""
     if table.delimiter not in SEPARATED_BY:
         return []
     values = {name: table.columns.column(name) for name in names}
@@ -68,15 +59,11 @@ def written_with_commas(table: DataTable, names: Sequence[str], known: Sequence[
     found = decimal_commas(text, known)
     for name in known:
         if name not in found and name in text and reading(text[name], known=True):
-            row = int(
-                np.argmax(pc.fill_null(pc.match_substring(text[name], "."), False).to_numpy(zero_copy_only=False))
-            )
+            row = first_row(pc.match_substring(text[name], ".")) or 0
             value = text[name][row].as_py()
-            whole, comma = value.replace(".", ""), value.replace(".", ",")
-            raise InputError(
-                f"{table.place(row, name)} is {value}, where the model was fitted on decimal commas; write {whole}, or "
-                f"{comma} if that is meant"
-            )
+            way_out = f"write {value.replace('.', '')}, or {value.replace('.', ',')} if that is meant"
+            what = f"{table.place(row, name)} is {value}, where the model was fitted on decimal commas"
+            raise InputError(what, hint=way_out)
     if found:
         guesses.append(f"{table.name}: decimal commas in column{'s' * (len(found) > 1)} {listed(found)} (guessed)")
     return found
@@ -84,33 +71,22 @@ def written_with_commas(table: DataTable, names: Sequence[str], known: Sequence[
 
 def _expanded(table: DataTable, name: str) -> dict[str, pa.ChunkedArray]:
     """A column of lists as one column per position; any other as it is."""
-    values = table.columns.column(name)
-    kind = values.type
+    values = decoded(table.columns.column(name))
+    kind, types = values.type, pa.types
     way_out = f"give text, numbers or lists of numbers, or leave the column out with {as_given('ignore', [name])}"
-    if pa.types.is_dictionary(kind):
-        values = values.cast(kind.value_type)
-    if pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_union(kind) or pa.types.is_binary(kind):
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if lists and not (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)):
+        what = f"lists of {printable(str(kind.value_type))} values"
+        raise InputError(f"{table.name}, column {name!r} holds {what}; {way_out}")
+    if types.is_struct(kind) or types.is_map(kind) or types.is_union(kind) or types.is_binary(kind):
         raise InputError(f"{table.name}, column {name!r} holds {printable(str(kind))} values; {way_out}")
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+    if not lists:
         return {name: values}
-    if not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
-        raise InputError(
-            f"{table.name}, column {name!r} holds lists of {printable(str(kind.value_type))} values; {way_out}"
-        )
-    lists = values.to_pylist()
-    width = same_length(entry or () for entry in lists)
-    if not width or any(number is None for entry in lists for number in entry):
-        usual = len(lists[0] or ())
-        row = next((i for i, e in enumerate(lists) if len(e or ()) != usual or None in (e or ())), 0)
-        raise InputError(f"{table.place(row, name)} does not hold {usual} numbers as {table.locate(0)} does; {way_out}")
-    matrix = np.array(lists, dtype=np.float64)
-    return {f"{name}[{i}]": pa.chunked_array([matrix[:, i]]) for i in range(width)}
-
-
-def _check_finite(table: DataTable, name: str, values: pa.ChunkedArray) -> None:
-    wrong = pc.invert(pc.is_finite(values))
-    if pc.any(wrong).as_py():
-        row = int(np.argmax(pc.fill_null(wrong, False).to_numpy()))
-        raise InputError(
-            f"{table.place(row, name)} is {values[row].as_py()}; leave it empty (null) if unknown, or give a finite number"
-        )
+    rows: list[list[float | None]] = [entry or [] for entry in values.to_pylist()]
+    usual = len(rows[0])
+    row = next((i for i, entry in enumerate(rows) if len(entry) != usual or None in entry), None)
+    if row is not None or not usual:
+        place = table.place(row or 0, name)
+        raise InputError(f"{place} does not hold {usual} numbers as {table.locate(0)} does; {way_out}")
+    matrix = np.array(rows, dtype=np.float64)
+    return {f"{name}[{i}]": pa.chunked_array([matrix[:, i]]) for i in range(usual)}

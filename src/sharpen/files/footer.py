@@ -14,19 +14,12 @@ _DICTIONARY, _SHARED_PREFIXES = {2, 8}, 7
 
 
 class Chunk(NamedTuple):
-    """A column in one group of rows.
+    """A column in one group of rows."""
 
-    Args:
-        values: How many values it holds, those in lists counted each.
-        unpacked: How many bytes its pages have, unpacked.
-        repeats: Whether a value may stand once for many.
-        prefixes: Whether values may stand without the beginning that they share.
-    """
-
-    values: int
-    unpacked: int
-    repeats: bool
-    prefixes: bool
+    values: int  # those in lists counted each
+    unpacked: int  # bytes of its pages
+    repeats: bool  # whether a value may stand once for many
+    prefixes: bool  # whether values may stand without the beginning that they share
 
 
 def column_chunks(data: bytes) -> list[list[Chunk]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from sharpen.errors import InputError, as_given
 from sharpen.files.columns import Columns, guess_ends, guess_label, guess_weight, id_by_name, is_number, listed, no_id
-from sharpen.files.table import DataTable, as_text, canonical, to_objects
+from sharpen.files.table import DataTable, canonical, comparable_cells, decoded, first_row, is_text, to_objects
 
 _GLANCE = 64
 # A column of ids with a few mistakes is still one of ids; the mistakes are named later.
@@ -24,9 +25,6 @@ def choose_id(
     """The column of a node table that names the nodes.
 
     Args:
-        table: Of nodes.
-        edges: Of edges, if there is one.
-        columns: What is known of the columns.
         known: In place of edges: ids that the table should hold, such as those of predictions.
 
     >>> from sharpen.files.table import by_row
@@ -37,9 +35,8 @@ def choose_id(
     names = [name for name in table.names if name not in (columns.label, *(columns.features or ()), *columns.ignore)]
     by_name = id_by_name(names)
     if by_name is None and guess_ends(table.names) is not None and len(table.names) <= 4:
-        raise InputError(
-            f"{table.name} looks like a table of edges (it has {listed(table.names)}); give the table of nodes first"
-        )
+        what = f"looks like a table of edges (it has {listed(table.names)})"
+        raise InputError(f"{table.name} {what}; give the table of nodes first")
     label = guess_label(names, taken="") if columns.label is None else columns.label
     unique = [name for name in names if _nearly_unique(table, name)]
     ends = _ends(edges, columns) if known is None else [canonical(pa.array(list(known), pa.string()))]
@@ -65,28 +62,22 @@ def read_ids(table: DataTable, column: str) -> np.ndarray:
     ['1.0', 'a']
     """
     text = table.text(column)
-    if text.null_count:
-        row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
+    if (row := first_row(text.is_null())) is not None:
         more = f" ({text.null_count - 1} more are)" if text.null_count > 1 else ""
-        raise InputError(
-            f"{table.place(row, column)} is blank{more}, but every node needs an id; fill it in or remove the row"
-        )
+        what = f"{table.place(row, column)} is blank{more}, but every node needs an id"
+        raise InputError(f"{what}; fill it in or remove the row")
     keys = canonical(text)
     if pc.count_distinct(keys).as_py() < len(keys):
         first = pc.index_in(keys, value_set=pc.unique(keys)).to_numpy(zero_copy_only=False)
         _, rows = np.unique(first, return_index=True)
         again = np.setdiff1d(np.arange(len(keys)), rows)
         before = int(np.flatnonzero(first == first[again[0]])[0])
-        more = (
-            f" ({len(again) - 1} more row{'s repeat' if len(again) > 2 else ' repeats'} an id)"
-            if len(again) > 1
-            else ""
-        )
-        raise InputError(
-            f"the id {str(text[int(again[0])])!r} already stands on {table.locate(before)}, in a row that differs{more}",
-            place=table.place(int(again[0]), column),
-            hint=f"give every node its own id, or name another column with {as_given('id')}",
-        )
+        others = f" ({len(again) - 1} more row{'s repeat' if len(again) > 2 else ' repeats'} an id)"
+        more = others if len(again) > 1 else ""
+        where = f"already stands on {table.locate(before)}, in a row that differs{more}"
+        way_out = f"give every node its own id, or name another column with {as_given('id')}"
+        row = int(again[0])
+        raise InputError(f"the id {str(text[row])!r} {where}", place=table.place(row, column), hint=way_out)
     return to_objects(text)
 
 
@@ -99,7 +90,7 @@ def without_copies(table: DataTable) -> DataTable:
     ({'id': ['a', 'b'], 'age': ['1', '2']}, ('nodes.csv: 1 row is an exact copy of another (the first is row 3) and is left out',))
     """
     rows = table.columns
-    if any(_is_plain(rows.column(name).type) and _all_differ(rows.column(name)) for name in table.names):
+    if any(_all_differ(rows.column(name)) for name in table.names):
         return table
     frame = pd.DataFrame({i: rows.column(i).to_pandas().map(repr) for i in range(rows.num_columns)})
     copy = frame.duplicated().to_numpy()
@@ -109,22 +100,12 @@ def without_copies(table: DataTable) -> DataTable:
     kept, place = np.flatnonzero(~copy), table.locate(int(np.argmax(copy)))
     are = f"{count:,} rows are exact copies of others" if count > 1 else "1 row is an exact copy of another"
     note = f"{table.name}: {are} (the first is {place}) and {'are' if count > 1 else 'is'} left out"
-    return DataTable(
-        table.name,
-        rows.filter(pa.array(~copy)),
-        lambda row: table.locate(int(kept[row])),
-        (*table.notes, note),
-        table.delimiter,
-    )
+    once, locate = rows.filter(pa.array(~copy)), lambda row: table.locate(int(kept[row]))
+    return replace(table, columns=once, locate=locate, notes=(*table.notes, note))
 
 
 def is_edge(cells: list[str], nodes: DataTable, columns: Columns) -> bool:
     """Whether the first row of an edge file is an edge rather than the names of its columns.
-
-    Args:
-        cells: Of the row.
-        nodes: The table of nodes.
-        columns: What is known of the columns.
 
     >>> from sharpen.files.table import by_row
     >>> nodes = DataTable("nodes.csv", pa.table({"id": ["ann", "bob"]}), by_row)
@@ -146,16 +127,9 @@ def _ends(edges: DataTable | None, columns: Columns) -> list[pa.Array]:
     if edges is None or not edges.columns.num_rows:
         return []
     pair = (columns.source, columns.target) if columns.source and columns.target else guess_ends(edges.names)
-    names = [name for name in edges.names if name in pair] if pair else [
-        name for name in edges.names if name not in (columns.weight, guess_weight(edges.names))
-    ]  # fmt: skip
-    found = []
-    for name in names:
-        try:
-            found.append(canonical(as_text(edges.columns.column(name), str)).cast(pa.string()))
-        except (InputError, pa.ArrowException):  # lists and the like name no nodes
-            continue
-    return found
+    weights = (columns.weight, guess_weight(edges.names))
+    names = [name for name in edges.names if (name in pair if pair else name not in weights)]
+    return [cells for name in names if (cells := comparable_cells(edges, name)) is not None]
 
 
 def _covers(table: DataTable, name: str, ends: list[pa.Array]) -> float:
@@ -175,32 +149,22 @@ def id_keys(table: DataTable, name: str) -> pa.Array:
     return canonical(table.text(name)).cast(pa.string())
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Categories as what they stand for."""
-    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
-
-
 def _all_differ(values: pa.ChunkedArray) -> bool:
-    values = _decoded(values)
-    glance = values.slice(0, _GLANCE)
-    return bool(pc.count_distinct(glance).as_py() == len(glance) and pc.count_distinct(values).as_py() == len(values))
+    """Whether these are words or whole numbers of which no two are the same."""
+    values = decoded(values)
+    if not is_text(values.type) and not pa.types.is_integer(values.type):
+        return False
+    return all(pc.count_distinct(each).as_py() == len(each) for each in (values.slice(0, _GLANCE), values))
 
 
 def _nearly_unique(table: DataTable, name: str) -> bool:
-    values = _decoded(table.columns.column(name))
-    if not _is_plain(values.type) and not pa.types.is_floating(values.type):
+    values = decoded(table.columns.column(name))
+    if not is_text(values.type) and not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
         return False
-    glance = values.slice(0, _GLANCE)
-    if pc.count_distinct(glance).as_py() < NEARLY_UNIQUE * len(glance) - 1:
-        return False
-    keys = id_keys(table, name)
-    return bool(pc.count_distinct(keys).as_py() >= NEARLY_UNIQUE * len(keys) - 1)
+    for some in (values.slice(0, _GLANCE), id_keys(table, name)):
+        if pc.count_distinct(some).as_py() < NEARLY_UNIQUE * len(some) - 1:
+            return False
+    return True
 
 
 def _can_name(table: DataTable, name: str) -> bool:

@@ -32,8 +32,6 @@ def read_labels(
     whole numbers from 0 on. Whole numbers lose a ``.0`` if all classes are whole numbers.
 
     Args:
-        values: The column.
-        place: From a row to the words for its cell.
         unknown: The words that mean unknown, in any case; then no other does. None: those that commonly do.
 
     >>> from sharpen.files.table import by_row
@@ -47,18 +45,23 @@ def read_labels(
     text = pc.utf8_trim_whitespace(as_text(values, place))
     known = set(pc.unique(text).drop_null().to_pylist())
     notes = []
+
+    def without(word: str) -> pa.Array:
+        count = pc.sum(pc.equal(text, word)).as_py()
+        note = f"label {word}: {count} node{'s' * (count != 1)} with it count{'s' * (count == 1)} as unlabeled"
+        way_out = f" (guessed); {as_given('unknown_labels', [])} makes it a class"
+        notes.append(note + way_out * (unknown is None))
+        return pc.if_else(pc.equal(text, word), pa.scalar(None, text.type), text)
+
     for word in sorted(known):
         if word.lower() in (UNKNOWN if unknown is None else [given.lower() for given in unknown]):
-            notes.append(_unknown_note(word, text, guessed=unknown is None))
-            text = _without(text, word)
-            known.discard(word)
+            text = without(word)
     whole = pc.replace_substring_regex(text, WHOLE, r"\1")
     numbers = set(pc.unique(whole).drop_null().to_pylist())
-    if numbers and all(_is_whole(label) for label in numbers):
-        text, known = whole, numbers
-        if unknown is None and "-1" in known and len(known) > 2 and all(int(label) >= 0 for label in known - {"-1"}):
-            notes.append(_unknown_note("-1", text, guessed=True))
-            text = _without(text, "-1")
+    if numbers and all(map(_is_whole, numbers)):
+        text, others = whole, numbers - {"-1"}
+        if unknown is None and numbers != others and len(others) > 1 and all(int(label) >= 0 for label in others):
+            text = without("-1")
     labels = to_objects(text)
     _check_classes(labels, place)
     return labels, notes
@@ -70,20 +73,15 @@ def check_labels(tables: GraphTables) -> list[str]:
     Returns:
         A warning for each class that one node only has: it cannot be both learned from and validated on.
     """
-    file, column = tables.name, label_column(tables)
+    column = f"{tables.name}, column {label_column(tables)!r}"
     counts = Counter(label for label in tables.labels if label is not None)
     if not counts:
-        raise InputError(
-            f"{file}, column {column!r}: every label is missing; give at least a few nodes of each class theirs"
-        )
-    if sum(counts.values()) == 1:
-        raise InputError(f"{file}, column {column!r}: only one node has a label; label a few nodes of each class")
+        raise InputError(f"{column}: every label is missing; give at least a few nodes of each class theirs")
+    if counts.total() == 1:
+        raise InputError(f"{column}: only one node has a label; label a few nodes of each class")
     if len(counts) == 1:
-        only = next(iter(counts))
-        raise InputError(
-            f"{file}, column {column!r}: all {counts[only]} labels are {only!r}; there is nothing to tell apart until nodes "
-            f"of a second class are labeled"
-        )
+        why = "there is nothing to tell apart until nodes of a second class are labeled"
+        raise InputError(f"{column}: all {counts.total()} labels are {next(iter(counts))!r}; {why}")
     return [
         f"class {label!r} has one labeled node only: it can be learned but not validated"
         for label, count in sorted(counts.items())
@@ -102,11 +100,8 @@ def label_column(tables: GraphTables) -> str:
     'Topic'
     """
     if tables.label_column is None:
-        raise InputError(
-            f"no column looks like a label (it has {listed(tables.columns)})",
-            place=tables.name,
-            hint=f"name the column of classes with {as_given('label')}",
-        )
+        what = f"no column looks like a label (it has {listed(tables.columns)})"
+        raise InputError(what, place=tables.name, hint=f"name the column of classes with {as_given('label')}")
     return tables.label_column
 
 
@@ -117,38 +112,25 @@ def class_order(labels: np.ndarray) -> tuple[str, ...]:
     ('9', '10')
     """
     known = {label for label in labels if label is not None}
-    if all(_is_whole(label) for label in known):
-        return tuple(sorted(known, key=lambda label: (int(label), label)))
-    return tuple(sorted(known))
+    whole = all(map(_is_whole, known))
+    return tuple(sorted(known, key=lambda label: (int(label) if whole else 0, label)))
 
 
 def _check_classes(labels: np.ndarray, place: Callable[[int], str]) -> None:
     known = [label for label in labels if label is not None]
     distinct = set(known)
-    row = next((i for i, label in enumerate(labels) if label is not None), 0)
-    if len(distinct) > 20 and len(distinct) > len(known) / 2:
-        if all(is_number(label) for label in distinct) and not all(_is_whole(label) for label in distinct):
-            raise InputError(
-                f"{place(row)} holds {len(distinct)} different numbers such as {known[0]}; sharpen predicts classes: "
-                f"name a column of classes with {as_given('label')}, or cut the numbers into ranges"
-            )
-        if len(distinct) == len(known):
-            raise InputError(
-                f"{place(row)} holds {len(distinct)} labels that all differ, such as {known[0]!r}; name a column in which "
-                f"classes repeat with {as_given('label')}"
-            )
+    if len(distinct) <= max(20, len(known) / 2):
+        return
+    row = next(row for row, label in enumerate(labels) if label is not None)
+    holds = f"{place(row)} holds {len(distinct)}"
+    if all(map(is_number, distinct)) and not all(map(_is_whole, distinct)):
+        way_out = f"name a column of classes with {as_given('label')}, or cut the numbers into ranges"
+        raise InputError(f"{holds} different numbers such as {known[0]}; sharpen predicts classes: {way_out}")
+    if len(distinct) == len(known):
+        way_out = f"name a column in which classes repeat with {as_given('label')}"
+        raise InputError(f"{holds} labels that all differ, such as {known[0]!r}; {way_out}")
 
 
 def _is_whole(label: str) -> bool:
     digits = label.lstrip("+-")
     return len(label) - len(digits) <= 1 and digits.isascii() and digits.isdigit() and len(digits) < 1000
-
-
-def _without(text: pa.Array, word: str) -> pa.Array:
-    return pc.if_else(pc.equal(text, word), pa.scalar(None, text.type), text)
-
-
-def _unknown_note(word: str, text: pa.Array, *, guessed: bool) -> str:
-    count = pc.sum(pc.equal(text, word)).as_py()
-    note = f"label {word}: {count} node{'s' * (count != 1)} with it count{'s' * (count == 1)} as unlabeled"
-    return f"{note} (guessed); {as_given('unknown_labels', [])} makes it a class" if guessed else note

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sharpen.errors import InputError, reason
+from sharpen.errors import InputError, told_as
 from sharpen.files.arrays import GraphFile
 from sharpen.files.content import Content
 from sharpen.files.table import DataTable, from_objects
@@ -38,12 +38,8 @@ def read_markup(content: Content) -> GraphFile:
     except ImportError as error:
         raise InputError(f"{name} needs NetworkX to be read; pip install 'graph-sharpen[networkx]'") from error
     read = networkx.read_graphml if content.kind == "graphml" else networkx.read_gexf
-    try:
+    with told_as(f"{name} is not a {content.kind} file that NetworkX can read", "export the graph again"):
         graph = read(io.BytesIO(content.data))
-    except Exception as error:  # NetworkX raises many kinds on a file that is XML but no graph
-        raise InputError(
-            f"{name} is not a {content.kind} file that NetworkX can read ({reason(error)}); export the graph again"
-        ) from error
     nodes = list(graph.nodes)
     if not nodes:
         raise InputError(f"{name} has no node; export the graph again")
@@ -55,7 +51,7 @@ def read_markup(content: Content) -> GraphFile:
     if not graph.is_directed():
         edges = np.concatenate([edges, edges[::-1]], axis=1)
         weight = None if weight is None else np.concatenate([weight, weight])
-    return GraphFile(table, edges, weight, "id", None)
+    return GraphFile(table, edges, weight)
 
 
 def _check_xml(content: Content) -> None:
@@ -68,19 +64,18 @@ def _check_xml(content: Content) -> None:
     parser = xml.parsers.expat.ParserCreate()
     depth = 0
 
+    def place() -> str:
+        return f"{content.name} line {parser.CurrentLineNumber}"
+
     def refuse(*_: Any) -> None:
-        raise InputError(
-            f"{content.name} line {parser.CurrentLineNumber} declares a document type or entity, which could fetch or "
-            f"grow other text; remove the declaration, or export the graph again"
-        )
+        what = "declares a document type or entity, which could fetch or grow other text"
+        raise InputError(f"{place()} {what}; remove the declaration, or export the graph again")
 
     def enter(*_: Any) -> None:
         nonlocal depth
         depth += 1
         if depth > _DEPTH:
-            raise InputError(
-                f"{content.name} line {parser.CurrentLineNumber} is nested more than {_DEPTH} deep; export the graph again"
-            )
+            raise InputError(f"{place()} is nested more than {_DEPTH} deep; export the graph again")
 
     def leave(*_: Any) -> None:
         nonlocal depth
@@ -95,39 +90,31 @@ def _check_xml(content: Content) -> None:
     except InputError:
         raise
     except (xml.parsers.expat.ExpatError, ValueError, LookupError) as error:
-        raise InputError(
-            f"{content.name} line {parser.CurrentLineNumber} is not well-formed XML ({error}); export the graph again"
-        ) from error
+        raise InputError(f"{place()} is not well-formed XML ({error}); export the graph again") from error
 
 
 def _nodes(content: Content, graph: Any, nodes: list[Any]) -> DataTable:
     def locate(row: int) -> str:
         return f"node {str(nodes[row])!r}"
 
-    attributes: dict[str, None] = {}
-    for _, values in graph.nodes(data=True):
-        attributes |= dict.fromkeys(values)
-    written = sum(len(values) for _, values in graph.nodes(data=True))
+    rows = [values for _, values in graph.nodes(data=True)]
+    attributes = dict.fromkeys(name for row in rows for name in row)
+    written = sum(map(len, rows))
     check_cells(content.name, len(nodes), len(attributes), written, free=2**22)
     columns: dict[str, pa.Array] = {"id": pa.array([str(node) for node in nodes])}
     for attribute in attributes:
-        values = [graph.nodes[node].get(attribute) for node in nodes]
+        values = [row.get(attribute) for row in rows]
         if any(isinstance(value, dict) for value in values):
             continue  # GEXF keeps colours and positions of the drawing there
         if values == [str(node) for node in nodes]:
             continue  # the name again, as GEXF writes it
-        key = str(attribute).strip()
-        if key == "label" and content.kind == "gexf" and _names_nodes(values):
+        key, known = str(attribute).strip(), [str(value) for value in values if value is not None]
+        if key == "label" and content.kind == "gexf" and len(set(known)) == len(known):
             key = "name"  # GEXF calls the name of a node its label
         while not key or key in columns:
             key += "_"
         columns[key] = from_objects(values, lambda row, key=key: f"{content.name} {locate(row)}, attribute {key!r}")  # type: ignore[misc]
     return DataTable(content.name, pa.table(columns), locate)
-
-
-def _names_nodes(values: list[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return len(set(map(str, known))) == len(known)
 
 
 def _weights(name: str, nodes: list[Any], rows: list[tuple[int, int, Any]]) -> np.ndarray | None:
@@ -136,8 +123,6 @@ def _weights(name: str, nodes: list[Any], rows: list[tuple[int, int, Any]]) -> n
         return None
     for source, target, weight in rows:
         if isinstance(weight, bool) or not isinstance(weight, int | float):
-            raise InputError(
-                f"{name}: the edge from {str(nodes[source])!r} to {str(nodes[target])!r} has weight {weight!r}; "
-                f"give every edge a number, or none a weight"
-            )
+            edge = f"the edge from {str(nodes[source])!r} to {str(nodes[target])!r}"
+            raise InputError(f"{name}: {edge} has weight {weight!r}; give every edge a number, or none a weight")
     return np.array([float(min(weight, 1e308)) for weight in weights])  # a whole number may exceed every float

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import re
 from dataclasses import replace
 
@@ -30,9 +31,8 @@ def tidied(content: Content) -> tuple[Content, list[str]]:
     >>> tidied(Content("nodes.csv", "csv", b"id,label\nJos\xe9,a\n"))[0].data.decode()
     'id,label\nJosé,a\n'
     """
-    content, notes = _in_utf8(content)
-    content, said = _without_comments(content)
-    notes += said
+    notes: list[str] = []
+    content = _without_comments(_in_utf8(content, notes), notes)
     if _is_separated_by_blanks(content):
         lean = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content.data)
         content = replace(content, data=re.sub(rb"[ \t]+", b"\t", lean))
@@ -79,57 +79,51 @@ def sniff_delimiter(content: Content) -> str:
     return max(headers, key=lambda d: headers[d], default=usual)  # uneven rows are named when they are parsed
 
 
-def _in_utf8(content: Content) -> tuple[Content, list[str]]:
-    data = content.data
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            text = data.decode("utf-16")
-        except UnicodeDecodeError:
-            return content, []  # damaged: refused when it is checked
-        return replace(content, data=text.encode()), [f"{content.name}: read as UTF-16"]
-    if b"\0" in data:
-        return content, []
-    at = first_bad_byte(data)
-    if at is None:
-        return content, []
+def _in_utf8(content: Content, notes: list[str]) -> Content:
+    data, at = content.data, None
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if not utf16 and (b"\0" in data or (at := first_bad_byte(data)) is None):
+        return content
     try:
-        text = data.decode("cp1252")
+        text = data.decode("utf-16" if utf16 else "cp1252")
     except UnicodeDecodeError:
-        return content, []
-    word = re.search(r"[^\W\d_]*" + re.escape(bytes([data[at]]).decode("cp1252")) + r"[^\W\d_]*", text)
-    wrong = f"{word.group()!r} looks" if word and word.group().isprintable() else "letters look"
-    note = f"{content.name} is not UTF-8: read as Windows-1252 (guessed); if {wrong} wrong, save it as UTF-8"
-    return replace(content, data=text.encode()), [note]
+        return content  # damaged: refused when it is checked
+    if at is None:
+        notes.append(f"{content.name}: read as UTF-16")
+    else:
+        word = re.search(r"[^\W\d_]*" + re.escape(bytes([data[at]]).decode("cp1252")) + r"[^\W\d_]*", text)
+        wrong = f"{word.group()!r} looks" if word and word.group().isprintable() else "letters look"
+        way_out = f"if {wrong} wrong, save it as UTF-8"
+        notes.append(f"{content.name} is not UTF-8: read as Windows-1252 (guessed); {way_out}")
+    return replace(content, data=text.encode())
 
 
-def _without_comments(content: Content) -> tuple[Content, list[str]]:
+def _without_comments(content: Content, notes: list[str]) -> Content:
     """Leaves out lines above the table that begin with # or %; a last one that names the columns is the header."""
     if not _COMMENT.match(content.data.lstrip()[:4]):
-        return content, []
+        return content
     lines = content.data.splitlines(keepends=True)
-    count = 0
-    while count < len(lines) and (not lines[count].strip() or _COMMENT.match(lines[count])):
-        count += 1
+    above = itertools.takewhile(lambda line: not line.strip() or _COMMENT.match(line), lines)
+    count = len(list(above))
     if count == len(lines):
-        return content, []  # nothing but such lines: names that begin with # rather than comments
+        return content  # nothing but such lines: names that begin with # rather than comments
     while not lines[count - 1].strip():
         count -= 1
     rest = replace(content, data=b"".join(lines[count:]))
     header = _header_in(lines[count - 1], rest)
     kept = count if header is None else count - 1
-    for number in range(kept):
-        if lines[number].strip() and _is_row(lines[number], rest):
-            return content, []
-    skipped = sum(bool(line.strip()) for line in lines[:kept])
+    comments = [line for line in lines[:kept] if line.strip()]
+    if any(_is_row(line, rest) for line in comments):
+        return content
+    skipped = len(comments)
     lines[:kept] = [re.sub(rb"[^\r\n]+", b"", line) for line in lines[:kept]]
-    notes = []
     if skipped:
         are = "s of comments above the table are" if skipped > 1 else " of comments above the table is"
         notes.append(f"{content.name}: {skipped} line{are} skipped")
     if header is not None:
         lines[kept] = header
         notes.append(f"{content.name}: line {kept + 1} names the columns, after a mark for comments")
-    return replace(content, data=b"".join(lines)), notes
+    return replace(content, data=b"".join(lines))
 
 
 def _cells(line: bytes, like: Content) -> list[str]:

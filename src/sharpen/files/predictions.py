@@ -67,10 +67,6 @@ def check_output(path: Path | str) -> Path:
 def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
     """Write a table as CSV or Parquet, by the ending of the name; what stood there is replaced in one step.
 
-    Args:
-        path: Where to.
-        frame: One row per node; the index is not written.
-
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> write_predictions(folder / "predictions.csv", pd.DataFrame({"id": ["=a"], "probability": [0.5]}))
@@ -84,47 +80,33 @@ def write_predictions(path: Path | str, frame: pd.DataFrame) -> None:
         with written_whole(path) as file:
             if path.suffix.lower() == ".csv":
                 # not the least quoting: a cell with a carriage return alone would go without
-                _guarded(frame).to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+                guarded = pd.DataFrame({guard(str(name)): _guarded(values) for name, values in frame.items()})
+                guarded.to_csv(file, index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
             else:
                 frame.to_parquet(file, index=False)
     except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror}); free some space or choose another folder"
-        ) from error
+        way_out = "free some space or choose another folder"
+        raise InputError(f"{path} cannot be written ({error.strerror}); {way_out}") from error
+
+
+def _guarded(values: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(values):
+        return values
+    return values.map(lambda cell: guard(cell) if isinstance(cell, str) else cell)
 
 
 def read_predictions(path: Path | str) -> pd.DataFrame:
-    """The table that :func:`write_predictions` wrote: from CSV all of it as text, apostrophes taken off.
-
-    Args:
-        path: A CSV or Parquet file with a column ``id``.
-    """
+    """The table that :func:`write_predictions` wrote: from CSV all of it as text, apostrophes taken off."""
     content = read_file(path)
     if content.kind not in ("csv", "tsv", "parquet"):
-        raise InputError(
-            f"{content.name} is not a table of predictions; give the .csv or .parquet file that was written"
-        )
+        way_out = "give the .csv or .parquet file that was written"
+        raise InputError(f"{content.name} is not a table of predictions; {way_out}")
     if content.kind == "parquet":
         frame = read_parquet(content).columns.to_pandas()
     else:
-        table = read_delimited(content).columns
-        frame = pd.DataFrame(
-            {
-                _unguard(name): [_unguard(cell) for cell in table.column(name).to_pylist()]
-                for name in table.column_names
-            },
-            dtype=object,
-        )
+        cells = read_delimited(content).columns.to_pydict()
+        columns = {_unguard(name): list(map(_unguard, column)) for name, column in cells.items()}
+        frame = pd.DataFrame(columns, dtype=object)
     if "id" not in frame.columns:
         raise InputError(f"{content.name} has no column 'id' (it has {listed(list(frame.columns))}); give predictions")
     return frame
-
-
-def _guarded(frame: pd.DataFrame) -> pd.DataFrame:
-    columns = {}
-    for name in frame.columns:
-        values = frame[name]
-        if not (pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values)):
-            values = values.map(lambda cell: guard(cell) if isinstance(cell, str) else cell)
-        columns[guard(str(name))] = values
-    return pd.DataFrame(columns)

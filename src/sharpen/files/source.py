@@ -124,7 +124,7 @@ def read_nodes_and_edges(
     columns = columns or Columns()
     files = read_tables(nodes, edges, columns, problems)
     tables = assembled(files.nodes, files.edges, columns, problems, whole=files.whole, known_ids=known_ids)
-    return replace(tables, fingerprint=files.fingerprint, edges_given=files.whole is not None or edges is not None)
+    return replace(tables, fingerprint=files.fingerprint)
 
 
 class Files(NamedTuple):
@@ -137,11 +137,7 @@ class Files(NamedTuple):
 
 
 def read_tables(nodes: Path | str, edges: Path | str | None, columns: Columns, problems: Problems) -> Files:
-    """The tables of nodes (each row once) and of edges, or the file that holds both.
-
-    Args:
-        nodes, edges, columns, problems: As for :func:`read_nodes_and_edges`.
-    """
+    """The tables of nodes (each row once) and of edges, or the file that holds both."""
     content = read_file(nodes)
     digest = hashlib.sha256(content.data)
     whole = _GRAPHS[content.kind](content) if content.kind in _GRAPHS else None
@@ -173,8 +169,6 @@ def assembled(
 
     Args:
         table: Of nodes, each row once.
-        edges: Of edges, if there is one.
-        columns, problems, known_ids: As for :func:`read_nodes_and_edges`.
         whole: The file that held both, if it was one.
 
     >>> import pyarrow as pa
@@ -184,13 +178,20 @@ def assembled(
     ['a', 'b']
     """
     guesses = list(table.notes)
+    if whole is not None:
+        label = whole.label_column if columns.label is None else columns.label
+        columns = replace(columns, id=columns.id or "id", label=label)
     id_column = label_column = None
     ids, keys = np.arange(table.columns.num_rows).astype(str).astype(object), None
     with problems.collected():
-        id_column = _choose_id(table, edges, columns, whole, guesses, known_ids)
+        if columns.id is not None:
+            id_column = find(table.name, table.names, columns.id, "id")
+        else:
+            id_column = choose_id(table, edges, columns, known_ids)
+            guesses.append(f"id column: {id_column} (guessed)")
     labels = np.full(len(ids), None, dtype=object)
     with problems.collected():
-        label_column = _choose_label(table, columns, whole, id_column, guesses)
+        label_column = _choose_label(table, columns, id_column, guesses)
     if id_column is not None:
         with problems.collected():
             keys = id_keys(table, id_column)
@@ -207,17 +208,9 @@ def assembled(
     edge_index, weight, weight_comma = np.zeros((2, 0), dtype=np.int64), None, False
     with problems.collected():
         edge_index, weight, weight_comma = _edges(table, edges, columns, whole, keys, guesses)
-    return GraphTables(
-        ids=ids,
-        labels=labels,
-        frame=frame,
-        edge_index=edge_index,
-        edge_weight=weight,
-        guesses=guesses,
-        fingerprint="",
-        name=table.name,
-        label_column=label_column,
-        locate=table.locate,
+    found = GraphTables(ids, labels, frame, edge_index, weight, guesses, "", table.name, label_column, table.locate)
+    return replace(
+        found,
         columns=table.names,
         edges_given=whole is not None or edges is not None,
         decimal_commas=commas,
@@ -248,13 +241,14 @@ def _edges(
             edge_index, weight, comma = read_edges(edges, columns, table.name, keys, guesses)
         if not edges.columns.num_rows:
             guesses.append(f"edges: none, since {edges.name} has a header but no row")
-    if weight is not None:
-        edge_index, weight = _without_zeros(edge_index, weight, guesses)
-        if weight.size:
-            guesses.append(
-                f"edge weights: {weight.min():g} to {weight.max():g}, {mean_weight(weight):g} in the mean; "
-                f"GCN and GraphSAGE use them, GAT and MLP do not"
-            )
+    if weight is not None and not weight.all():
+        guesses.append(f"edges of weight 0: {int((weight == 0).sum())} left out")
+        edge_index, weight = edge_index[:, weight != 0], weight[weight != 0]
+    if weight is not None and weight.size:
+        guesses.append(
+            f"edge weights: {weight.min():g} to {weight.max():g}, {mean_weight(weight):g} in the mean; "
+            f"GCN and GraphSAGE use them, GAT and MLP do not"
+        )
     return edge_index, weight, comma
 
 
@@ -272,10 +266,8 @@ def to_graph(
     So the unit of the weights does not matter: an edge of mean weight counts as much as a node counts for itself.
 
     Args:
-        tables: What the files hold.
         x: Features, one row per node: what :class:`sharpen.files.FeatureEncoder` gives.
         class_names: The classes in order. A node of another class counts as one of unknown class.
-        name: What to call the graph.
         unit: What to divide weights by: their mean when the model was fitted. None: their mean here.
         notes: Receives a line for each label that is no class.
 
@@ -314,26 +306,7 @@ def mean_weight(weight: np.ndarray) -> float:
     return largest * float((weight / largest).mean())
 
 
-def _choose_id(
-    table: DataTable,
-    edges: DataTable | None,
-    columns: Columns,
-    whole: GraphFile | None,
-    guesses: list[str],
-    known: Sequence[str] | np.ndarray | None,
-) -> str:
-    if columns.id is not None:
-        return find(table.name, table.names, columns.id, "id")
-    if whole is not None:
-        return whole.id_column
-    found = choose_id(table, edges, columns, known)
-    guesses.append(f"id column: {found} (guessed)")
-    return found
-
-
-def _choose_label(
-    table: DataTable, columns: Columns, whole: GraphFile | None, id_column: str | None, guesses: list[str]
-) -> str | None:
+def _choose_label(table: DataTable, columns: Columns, id_column: str | None, guesses: list[str]) -> str | None:
     if columns.label == "":
         return None
     if columns.label is not None:
@@ -341,8 +314,6 @@ def _choose_label(
         if found == id_column:
             raise InputError(f"{table.name}: {found!r} is both the id and the label; name two columns")
         return found
-    if whole is not None and whole.label_column is not None:
-        return whole.label_column
     candidates = [name for name in table.names if name not in (columns.features or ()) and name not in columns.ignore]
     guess = guess_label(candidates, taken=id_column or "")
     guesses.append(f"label column: {guess} (guessed)" if guess else "label column: none found")
@@ -357,11 +328,3 @@ def _edge_table(content: Content, nodes: DataTable, columns: Columns, digest: An
     if content.kind in ("csv", "tsv"):
         return read_delimited(content, lambda cells: not is_edge(cells, nodes, columns))
     return _TABLES[content.kind](content)
-
-
-def _without_zeros(edge_index: np.ndarray, weight: np.ndarray, guesses: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    zero = weight == 0
-    if zero.any():
-        guesses.append(f"edges of weight 0: {int(zero.sum())} left out")
-        edge_index, weight = edge_index[:, ~zero], weight[~zero]
-    return edge_index, weight

@@ -56,7 +56,6 @@ def structural_features(adjacency: scipy.sparse.csr_array, anchors: np.ndarray) 
     """``[N, 2 + K]`` numbers (float64, not standardised): log-degree, log-PageRank, and a position per anchor.
 
     Args:
-        adjacency: The pattern of the graph.
         anchors: Row numbers of the anchors; -1 for one that is not in this graph, whose column is 0.
 
     >>> path = pattern(np.array([[0, 1], [1, 2]]), 3)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharpen.errors import InputError, printable, reason
+from sharpen.errors import InputError, printable, reason, short
 
 WHOLE = r"^([+-]?\d+)\.0+$"
 
@@ -29,6 +29,8 @@ class DataTable:
     >>> table = DataTable("nodes.parquet", pa.table({"id": ["a", "b"]}), by_row)
     >>> table.place(1, "id")
     "nodes.parquet row 2, column 'id'"
+    >>> table.names
+    ['id']
     """
 
     name: str
@@ -39,11 +41,7 @@ class DataTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns in order.
-
-        >>> DataTable("nodes.parquet", pa.table({"id": ["a"], "age": [3]}), by_row).names
-        ['id', 'age']
-        """
+        """The names of the columns in order."""
         return list(self.columns.column_names)
 
     def place(self, row: int, column: str) -> str:
@@ -76,14 +74,11 @@ def check_names(name: str, names: list[str], place: str = "the header") -> None:
         if not column:
             raise InputError(f"{name}, {place}: column {position} has no name; name it, or remove the column")
         if not column.isprintable():
-            raise InputError(
-                f"{name}, {place}: column {position}, {column!r}, holds characters that do not print; rename it"
-            )
+            what = f"column {position}, {column!r}, holds characters that do not print"
+            raise InputError(f"{name}, {place}: {what}; rename it")
         if column in seen:
-            raise InputError(
-                f"{name}, {place}: column {column!r} appears twice (columns {seen[column]} and {position}); "
-                f"rename or remove one"
-            )
+            what = f"column {column!r} appears twice (columns {seen[column]} and {position})"
+            raise InputError(f"{name}, {place}: {what}; rename or remove one")
         seen[column] = position
 
 
@@ -97,28 +92,19 @@ def as_text(values: pa.ChunkedArray, place: Callable[[int], str]) -> pa.Array:
     >>> as_text(pa.chunked_array([["007", " "]]), by_row).to_pylist()
     ['007', None]
     """
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        values = values.cast(kind.value_type)
-        kind = values.type
+    values = decoded(values)
     whole: Any = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(whole, pa.ChunkedArray):  # text beyond 2 GB does not fit one piece of the small type
         whole = whole.cast(pa.large_string()).combine_chunks()
     if is_text(whole.type):
         blank = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(whole)), 0)
         return pc.if_else(blank, pa.scalar(None, whole.type), whole)
-    if pa.types.is_null(kind):
-        return whole.cast(pa.string())
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(whole.type):
         return _floats_as_text(whole)
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_temporal(kind)
-        or pa.types.is_decimal(kind)
-    ):
+    plain = (pa.types.is_null, pa.types.is_integer, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_decimal)
+    if any(is_it(whole.type) for is_it in plain):
         return whole.cast(pa.string())
-    raise InputError(f"{place(0)} holds {printable(str(kind))} values; give one text or number per row")
+    raise InputError(f"{place(0)} holds {printable(str(whole.type))} values; give one text or number per row")
 
 
 def canonical(text: pa.Array) -> pa.Array:
@@ -134,6 +120,27 @@ def canonical(text: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(trimmed, ".0")).as_py():  # ten times faster than the search for the whole pattern
         return trimmed
     return pc.replace_substring_regex(trimmed, WHOLE, r"\1")
+
+
+def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Categories as what they stand for.
+
+    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
+    ['a', 'b', 'a']
+    """
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+
+
+def comparable_cells(table: DataTable, name: str) -> pa.Array | None:
+    """A column in the form in which ids are compared; None of lists and the like, which name no nodes.
+
+    >>> comparable_cells(DataTable("edges.csv", pa.table({"to": [1.0, None]}), by_row), "to").to_pylist()
+    ['1', None]
+    """
+    try:
+        return canonical(table.text(name)).cast(pa.string())
+    except (InputError, pa.ArrowException):
+        return None
 
 
 def comparable_ids(ids: Iterable[object]) -> np.ndarray:
@@ -154,36 +161,29 @@ def from_objects(values: list[Any], place: Callable[[int], str]) -> pa.Array:
     Traceback (most recent call last):
     sharpen.errors.InputError: row 2 is the text 'x', but row 1 is a number; give all values of a column the same type
     """
-    first: tuple[str, int] | None = None
-    mixed = len(set(map(type, values)) - {type(None)}) > 1
-    for row, value in enumerate(values):
+    first = next((row for row, value in enumerate(values) if value is not None), None)
+    if first is None:
+        return pa.array(values, pa.null())
+    kind = _what(values[first])
+    alike = len(set(map(type, values)) - {type(None)}) == 1 and kind not in (None, "list of numbers")
+    for row, value in enumerate([] if alike else values):
         if value is None:
             continue
         what = _what(value)
         if what is None:
             raise InputError(f"{place(row)} is {short(value)}; give one text or number, or a list of numbers")
-        if first is None:
-            first = (what, row)
-            if not mixed and what != "list of numbers":
-                break  # the others are of the same type
-        elif first[0] != what:
-            raise InputError(
-                f"{place(row)} is the {what} {short(value)}, but {place(first[1])} is a {first[0]}; "
-                f"give all values of a column the same type"
-            )
-    kinds: dict[str, Any] = {
-        "truth value": pa.bool_(), "number": None, "text": pa.string(), "list of numbers": pa.list_(pa.float64())
-    }  # fmt: skip
+        if what != kind:
+            both = f"{place(row)} is the {what} {short(value)}, but {place(first)} is a {kind}"
+            raise InputError(f"{both}; give all values of a column the same type")
+    kinds = {"truth value": pa.bool_(), "text": pa.string(), "list of numbers": pa.list_(pa.float64())}
     try:
-        if first is not None and first[0] == "number" and any(isinstance(v, float) for v in values):
+        if kind == "number" and any(isinstance(v, float) for v in values):
             return pa.array([None if v is None else float(v) for v in values], pa.float64())
-        return pa.array(values, kinds[first[0]] if first else pa.null())
+        return pa.array(values, kinds.get(str(kind)))
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        if first is not None and first[0] == "number":  # whole numbers too large for 64 bits are names, not amounts
+        if kind == "number":  # whole numbers too large for 64 bits are names, not amounts
             return pa.array([None if v is None else str(v) for v in values], pa.string())
-        raise InputError(
-            f"{place(first[1] if first else 0)} cannot be kept ({reason(error)}); write it as plain text"
-        ) from error
+        raise InputError(f"{place(first)} cannot be kept ({reason(error)}); write it as plain text") from error
 
 
 def to_objects(text: pa.Array) -> np.ndarray:
@@ -195,6 +195,16 @@ def to_objects(text: pa.Array) -> np.ndarray:
     out = np.empty(len(text), dtype=object)
     out[:] = text.to_pylist()
     return out
+
+
+def first_row(mask: pa.Array | pa.ChunkedArray | np.ndarray) -> int | None:
+    """The first row where something is true, null counting as false; None if there is none.
+
+    >>> first_row(pa.array([None, False, True])), first_row(np.array([False]))
+    (2, None)
+    """
+    true = mask if isinstance(mask, np.ndarray) else np.asarray(pc.fill_null(mask, False))
+    return int(true.argmax()) if true.any() else None
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -228,23 +238,3 @@ def _what(value: object) -> str | None:
     if isinstance(value, list | tuple) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value):
         return "list of numbers"
     return None
-
-
-def short(value: object) -> str:
-    """A value in a message, but not at length.
-
-    >>> short("a" * 100)[-5:]
-    'aa...'
-    """
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def same_length(lists: Iterable[Any]) -> int | None:
-    """The common length of lists, or None.
-
-    >>> same_length([[1, 2], [3, 4]]), same_length([[1], [1, 2]])
-    (2, None)
-    """
-    lengths = {len(values) for values in lists}
-    return lengths.pop() if len(lengths) == 1 else None

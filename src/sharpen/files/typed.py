@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -12,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sharpen import limits
-from sharpen.errors import InputError, reason
+from sharpen.errors import InputError, told_as
 from sharpen.files.content import Content
-from sharpen.files.delimited import Lines, check_text
+from sharpen.files.delimited import check_text, line_finder
 from sharpen.files.footer import column_chunks
 from sharpen.files.table import DataTable, by_row, check_names, from_objects
-from sharpen.limits import check_cells, check_columns, too_large, within_limits
+from sharpen.limits import check_cells, check_columns, check_unpacked
 
 _FREE_MISSING = 2**25  # keys that lines lack
 _MAX_FOOTER = 20 * 2**20
@@ -35,13 +36,9 @@ def read_parquet(content: Content) -> DataTable:
     sharpen.errors.InputError: nodes.parquet is not a whole Parquet file (...); copy or write it again
     """
     name = content.name
-    try:
+    with told_as(f"{name} is not a whole Parquet file", "copy or write it again"):
         columns = _read_limited(name, content.data)
         columns.validate(full=True)
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, KeyError, TypeError) as error:
-        raise InputError(f"{name} is not a whole Parquet file ({reason(error)}); copy or write it again") from error
     index = [c for c in columns.column_names if c.startswith("__index_level_")]
     check_names(name, list(columns.column_names), "the schema")
     return DataTable(name, columns.drop_columns(index) if index else columns, by_row)
@@ -51,10 +48,8 @@ def _read_limited(name: str, data: bytes) -> pa.Table:
     """The table, unless it is many times as large as its file: a value that is repeated costs a Parquet file nothing."""
     footer = int.from_bytes(data[-8:-4], "little")
     if _MAX_FOOTER < footer <= len(data):
-        raise InputError(
-            f"{name} has a footer of {footer:,} bytes, as of far more than {limits.MAX_COLUMNS:,} columns; leave some out, or give "
-            f"them as a list in one column"
-        )
+        what = f"has a footer of {footer:,} bytes, as of far more than {limits.MAX_COLUMNS:,} columns"
+        raise InputError(f"{name} {what}; leave some out, or give them as a list in one column")
     groups = column_chunks(data)
     file = pq.ParquetFile(pa.BufferReader(data))
     about, size = file.metadata, len(data)
@@ -76,40 +71,29 @@ def _read_limited(name: str, data: bytes) -> pa.Table:
                 repeated.add(column.path)
     claimed = max(flat, about.num_rows * about.num_columns)
     for count, free in ((claimed, limits.FREE_CELLS), (listed, limits.FREE_LISTED), (unpacked, None)):
-        if not within_limits(count, size, free):
-            raise too_large(name, count, size)
-    for column in dense:
-        _check_in_pieces(name, file, column, size)
+        check_unpacked(name, count, size, free)
+    for column in dense:  # read a few rows at a time, only to see how large it is
+        grown = 0
+        for batch in file.iter_batches(batch_size=64, columns=[column], use_threads=False):
+            grown += batch.nbytes
+            check_unpacked(f"{name}, column {column!r}", grown, size)
     # As dictionaries, in which a text that is repeated stands once: what it would grow to can be told before it does.
     table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=sorted(repeated)).read(use_threads=False)
     return _without_dictionaries(name, table, size)
 
 
-def _check_in_pieces(name: str, file: pq.ParquetFile, column: str, size: int) -> None:
-    """Reads a column a few rows at a time, only to see how large it is."""
-    grown = 0
-    for batch in file.iter_batches(batch_size=64, columns=[column], use_threads=False):
-        grown += batch.nbytes
-        if not within_limits(grown, size):
-            raise too_large(f"{name}, column {column!r}", grown, size)
-
-
 def _without_dictionaries(name: str, table: pa.Table, size: int) -> pa.Table:
     for place, field in enumerate(table.schema):
-        if not pa.types.is_dictionary(field.type) or not _is_bytes(field.type.value_type):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else None
+        if kind not in (pa.string(), pa.large_string(), pa.binary()):
             continue
         grown = 0
         for chunk in table.column(place).chunks:
             lengths = pc.binary_length(chunk.dictionary)
             grown += pc.sum(pc.cast(pc.take(lengths, chunk.indices), pa.int64())).as_py() or 0
-        if not within_limits(grown, size):
-            raise too_large(f"{name}, column {field.name!r}", grown, size)
-        table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+        check_unpacked(f"{name}, column {field.name!r}", grown, size)
+        table = table.set_column(place, field.name, table.column(place).cast(kind))
     return table
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
 def read_json_lines(content: Content) -> DataTable:
@@ -124,28 +108,27 @@ def read_json_lines(content: Content) -> DataTable:
     """
     check_text(content)
     name = content.name
-    found: dict[str, dict[int, Any]] = {}
-    rows = written = 0
+    records: list[dict[str, Any]] = []
+    keys: dict[str, None] = {}
+    written = 0
     for line, text in _lines(content.data):
-        record = _parse(name, line, text)
-        for key, value in record.items():
-            found.setdefault(key, {})[rows] = value
-        rows += 1
-        written += len(record)
-        if rows % 1000 == 0:
-            check_cells(name, rows, len(found), written, _FREE_MISSING)
-    check_cells(name, rows, len(found), written, _FREE_MISSING)
-    columns = {key: [values.get(row) for row in range(rows)] for key, values in found.items()}
-    if rows == 0:
+        records.append(_parse(name, line, text))
+        keys |= dict.fromkeys(records[-1])
+        written += len(records[-1])
+        if len(records) % 1000 == 0:
+            check_cells(name, len(records), len(keys), written, _FREE_MISSING)
+    check_cells(name, len(records), len(keys), written, _FREE_MISSING)
+    if not records:
         raise InputError(f"{name} holds only blank lines; write one JSON object per line")
-    stripped = [key.strip() for key in columns]
+    stripped = [key.strip() for key in keys]
     check_names(name, stripped, "the keys")
-    lines = Lines(name, lambda again: _lines(again.data))
-    arrays = [
-        from_objects(values, lambda row, key=key: f"{name} {lines.locate(row)}, column {key!r}")  # type: ignore[misc]
-        for key, values in columns.items()
-    ]
-    return DataTable(name, pa.table(dict(zip(stripped, arrays, strict=True))), lines.locate)
+    locate = line_finder(name, lambda again: _lines(again.data))
+
+    def place(row: int, key: str) -> str:
+        return f"{name} {locate(row)}, column {key!r}"
+
+    arrays = [from_objects([record.get(key) for record in records], partial(place, key=key)) for key in keys]
+    return DataTable(name, pa.table(dict(zip(stripped, arrays, strict=True))), locate)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
@@ -156,12 +139,9 @@ def _lines(data: bytes) -> Iterator[tuple[int, str]]:
             yield number, stripped
 
 
-class _Constant(ValueError):
-    """NaN or Infinity, which Python's own writer puts where JSON has no word."""
-
-
 def _refuse(constant: str) -> NoReturn:
-    raise _Constant(constant)
+    """NaN or Infinity, which Python's own writer puts where JSON has no word."""
+    raise InputError(f"holds {constant}, which is no number; write null where a value is missing")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
@@ -171,8 +151,8 @@ def _parse(name: str, line: int, text: str) -> dict[str, Any]:
     place = f"{name} line {line}"
     try:
         record = _DECODER.decode(text)
-    except _Constant as error:
-        raise InputError(f"{place} holds {error}, which is no number; write null where a value is missing") from error
+    except InputError as error:
+        raise InputError(f"{place} {error}") from None
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", type(error).__name__)
         raise InputError(f"{place} is not one JSON object ({what}); write one object per line") from error

@@ -28,6 +28,8 @@ class Adjacency:
     >>> graph = Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]])
     >>> graph.adjacency.rowptr.tolist(), graph.adjacency.col.tolist()
     ([0, 2, 5, 7], [0, 1, 0, 1, 2, 1, 2])
+    >>> graph.adjacency.nnz, graph.adjacency.degree().tolist(), graph.adjacency.row.tolist()
+    (7, [2, 3, 2], [0, 0, 1, 1, 1, 2, 2])
     """
 
     rowptr: Tensor
@@ -37,31 +39,16 @@ class Adjacency:
 
     @property
     def nnz(self) -> int:
-        """The number of messages in one round, those to oneself included.
-
-        >>> from sharpen import Graph
-        >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).adjacency.nnz
-        5
-        """
+        """The number of messages in one round, those to oneself included."""
         return self.col.numel()
 
     def degree(self) -> Tensor:
-        """How many messages each node receives (int32), its own included, so never below 1.
-
-        >>> from sharpen import Graph
-        >>> Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 2]]).adjacency.degree().tolist()
-        [2, 3, 2]
-        """
+        """How many messages each node receives (int32), its own included, so never below 1."""
         return self.rowptr[1:] - self.rowptr[:-1]
 
     @property
     def row(self) -> Tensor:
-        """The row of each message, its receiver, int64: what ``col`` is for its sender.
-
-        >>> from sharpen import Graph
-        >>> Graph(x=torch.eye(2), edge_index=[[0], [1]]).adjacency.row.tolist()
-        [0, 0, 1, 1]
-        """
+        """The row of each message, its receiver, int64: what ``col`` is for its sender."""
         return torch.repeat_interleave(torch.arange(self.num_nodes), self.degree().long())
 
     def to_scipy(self) -> scipy.sparse.csr_array:

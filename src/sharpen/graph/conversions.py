@@ -1,10 +1,10 @@
-"""Graphs from PyG, NetworkX and SciPy, and back: what the methods of :class:`sharpen.Graph` do."""
+"""Graphs from NetworkX, and back: what the methods of :class:`sharpen.Graph` do."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from numbers import Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -15,45 +15,8 @@ from sharpen.errors import InputError
 
 if TYPE_CHECKING:
     import networkx
-    import torch_geometric.data
 
     from sharpen.graph.graph import Graph
-
-
-def pyg_parts(data: torch_geometric.data.Data) -> tuple[Any, Any, Any, Any]:
-    """Features, edges, labels and weights of PyG's ``Data``."""
-    from torch_geometric.data import Data
-
-    if not isinstance(data, Data):
-        raise InputError(
-            f"is a {type(data).__name__}, not a torch_geometric.data.Data; "
-            f"give one Data (a HeteroData has to_homogeneous(), a dataset has [0])",
-            field="data",
-        )
-    if data.x is None:
-        raise InputError(
-            "data.x is missing; set it to one row of features per node, for instance "
-            "data.x = torch.eye(data.num_nodes) when nodes have none"
-        )
-    if data.edge_index is None:
-        raise InputError("data.edge_index is missing; give a [2, E] tensor (from adj_t: torch.stack(adj_t.coo()[:2]))")
-    y = data.y
-    if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    weight = getattr(data, "edge_weight", None)
-    if isinstance(weight, Tensor) and weight.dim() == 2 and weight.shape[1] == 1:
-        weight = weight[:, 0]
-    return data.x, data.edge_index, y, weight
-
-
-def to_pyg(graph: Graph) -> torch_geometric.data.Data:
-    """The graph as PyG's ``Data``."""
-    from torch_geometric.data import Data
-
-    data = Data(x=graph.x.clone(), edge_index=graph.edge_index.clone(), y=graph.y.clone())
-    if graph.edge_weight is not None:
-        data.edge_weight = graph.edge_weight.float()
-    return data
 
 
 def networkx_parts(
@@ -107,31 +70,9 @@ def to_networkx(graph: Graph, features: str | None, label: str | None) -> networ
         for node in range(graph.num_nodes):
             out.nodes[node][features] = rows[node : node + 1] if graph.is_sparse else rows[node]
     if label is not None:
-        for node, target in enumerate(graph.y.tolist()):
-            if target >= 0:
-                out.nodes[node][label] = graph.class_names[target]
+        for node in (graph.y >= 0).nonzero()[:, 0].tolist():
+            out.nodes[node][label] = graph.class_names[int(graph.y[node])]
     return out
-
-
-def scipy_edges(adjacency: Sparse, x: Array | Sparse) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of a square matrix that are not zero, as edges and their weights."""
-    if not scipy.sparse.issparse(adjacency):
-        raise InputError(
-            f"is a {type(adjacency).__name__}, not a SciPy sparse matrix; wrap it in scipy.sparse.csr_array(adjacency)",
-            field="adjacency",
-        )
-    csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
-    num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
-    if csr.shape != (num_nodes, num_nodes):
-        raise InputError(
-            f"has shape {csr.shape}, but x has {num_nodes} rows; "
-            f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node",
-            field="adjacency",
-        )
-    csr.sum_duplicates()
-    csr.eliminate_zeros()
-    coo = csr.tocoo()
-    return np.stack([coo.row, coo.col]), coo.data
 
 
 def to_csr(x: Tensor) -> scipy.sparse.csr_array:
@@ -141,26 +82,21 @@ def to_csr(x: Tensor) -> scipy.sparse.csr_array:
 
 
 def _node_features(graph: networkx.Graph, attribute: str | None) -> np.ndarray | Sparse:
+    without = "or give x (for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
     if attribute is None:
-        raise InputError(
-            "is None and so is x; name the node attribute that holds the features, or give x "
-            "(for nodes without features: x=scipy.sparse.eye_array(len(graph)))",
-            field="features",
-        )
+        way_out = f"name the node attribute that holds the features, {without}"
+        raise InputError("is None and so is x", field="features", hint=way_out)
     rows: list[Any] = []
     for node, attributes in graph.nodes(data=True):
         if attribute not in attributes:
-            raise InputError(
-                f"node {node!r} has no attribute {attribute!r}; set it on every node, name another one with features, "
-                f"or give x (for nodes without features: x=scipy.sparse.eye_array(len(graph)))"
-            )
+            way_out = f"set it on every node, name another one with features, {without}"
+            raise InputError(f"node {node!r} has no attribute {attribute!r}", hint=way_out)
         value = attributes[attribute]
         row: Any = value if scipy.sparse.issparse(value) else np.atleast_1d(value)
         if rows and row.shape != rows[0].shape:
-            raise InputError(
-                f"attribute {attribute!r} of node {node!r} has shape {row.shape}, but that of the first node has "
-                f"{rows[0].shape}; give every node the same number of features"
-            )
+            both = f"has shape {row.shape}, but that of the first node has {rows[0].shape}"
+            way_out = "give every node the same number of features"
+            raise InputError(f"attribute {attribute!r} of node {node!r} {both}", hint=way_out)
         rows.append(row)
     if rows and scipy.sparse.issparse(rows[0]):
         return scipy.sparse.vstack(rows, format="csr")

@@ -11,26 +11,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 
-from sharpen.checks import (
-    Array,
-    Sparse,
-    checked_class_names,
-    checked_edges,
-    checked_features,
-    checked_labels,
-)
+from sharpen.checks import Array, Sparse, checked_class_names, checked_edges, checked_features, checked_labels
 from sharpen.errors import InputError
 from sharpen.graph.adjacency import Adjacency
-from sharpen.graph.conversions import networkx_parts, pyg_parts, scipy_edges, to_csr, to_networkx, to_pyg
+from sharpen.graph.conversions import networkx_parts, to_csr, to_networkx
 
 if TYPE_CHECKING:
     import networkx
@@ -60,6 +53,8 @@ class Graph:
     Graph('graph', nodes=3, edges=2, features=2, classes=2)
     >>> graph.edge_index.tolist(), graph.y.tolist(), graph.class_names
     ([[0, 1], [1, 2]], [0, 1, -1], ('0', '1'))
+    >>> graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes, graph.is_sparse
+    (3, 2, 2, 2, False)
     >>> import dataclasses
     >>> dataclasses.replace(graph, y=[0, 1, 1]).y.tolist()
     [0, 1, 1]
@@ -85,16 +80,9 @@ class Graph:
         num_nodes = features.shape[0]
         labels = torch.full((num_nodes,), -1) if y is None else checked_labels(y, num_nodes)
         edges, weight = checked_edges(edge_index, edge_weight, num_nodes)
-        fields = {
-            "x": features,
-            "edge_index": edges,
-            "edge_weight": weight,
-            "y": labels,
-            "class_names": checked_class_names(class_names, labels),
-            "name": str(name),
-        }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)  # the one moment at which a frozen object takes values
+        values = (features, edges, labels, checked_class_names(class_names, labels), str(name), weight)
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)  # the one moment at which a frozen object takes values
 
     def __repr__(self) -> str:
         sparse = " sparse" if self.is_sparse else ""
@@ -106,47 +94,27 @@ class Graph:
 
     @property
     def num_nodes(self) -> int:
-        """The number of nodes N.
-
-        >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).num_nodes
-        3
-        """
+        """The number of nodes N."""
         return self.x.shape[0]
 
     @property
     def num_features(self) -> int:
-        """The number of features F of each node.
-
-        >>> Graph(x=torch.ones(3, 5), edge_index=[[0], [1]]).num_features
-        5
-        """
+        """The number of features F of each node."""
         return self.x.shape[1]
 
     @property
     def num_classes(self) -> int:
-        """The number of classes C; 0 when neither labels nor class names were given.
-
-        >>> Graph(x=torch.eye(3), edge_index=[[0], [1]], y=[-1, 1, -1]).num_classes
-        2
-        """
+        """The number of classes C; 0 when neither labels nor class names were given."""
         return len(self.class_names)
 
     @property
     def num_edges(self) -> int:
-        """The number of edges as given, each direction counted.
-
-        >>> Graph(x=torch.eye(3), edge_index=[[0, 1], [1, 0]]).num_edges
-        2
-        """
+        """The number of edges as given, each direction counted."""
         return self.edge_index.shape[1]
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the features are stored sparse.
-
-        >>> Graph(x=scipy.sparse.eye_array(3), edge_index=[[0], [1]]).is_sparse
-        True
-        """
+        """Whether the features are stored sparse."""
         return self.x.layout == torch.sparse_csr
 
     @cached_property
@@ -162,11 +130,8 @@ class Graph:
         """
         limit = torch.iinfo(torch.int32).max
         if 2 * self.num_edges + self.num_nodes > limit:
-            raise InputError(
-                f"holds {self.num_edges} edges, but a pattern of at most {limit} messages can be indexed; "
-                f"give a subgraph",
-                field="edge_index",
-            )
+            what = f"holds {self.num_edges} edges, but a pattern of at most {limit} messages can be indexed"
+            raise InputError(what, field="edge_index", hint="give a subgraph")
         if self.edge_weight is None:
             edges = self.edge_matrix(np.int8)
             loops = scipy.sparse.eye_array(self.num_nodes, dtype=np.int8, format="csr")
@@ -241,8 +206,20 @@ class Graph:
         >>> Graph.from_pyg(Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]])), name="path")
         Graph('path', nodes=3, edges=2, features=3, classes=0)
         """
-        x, edge_index, y, weight = pyg_parts(data)
-        return cls(x, edge_index, y, class_names, name, weight)
+        from torch_geometric.data import Data
+
+        if not isinstance(data, Data):
+            way_out = "give one Data (a HeteroData has to_homogeneous(), a dataset has [0])"
+            raise InputError(f"is a {type(data).__name__}, not a torch_geometric.data.Data", field="data", hint=way_out)
+        if data.x is None:
+            way_out = "for instance data.x = torch.eye(data.num_nodes) when nodes have none"
+            raise InputError(f"data.x is missing; set it to one row of features per node, {way_out}")
+        if data.edge_index is None:
+            way_out = "give a [2, E] tensor (from adj_t: torch.stack(adj_t.coo()[:2]))"
+            raise InputError("data.edge_index is missing", hint=way_out)
+        columns = (data.y, getattr(data, "edge_weight", None))
+        y, weight = (v[:, 0] if isinstance(v, Tensor) and v.dim() == 2 and v.shape[1] == 1 else v for v in columns)
+        return cls(data.x, data.edge_index, y, class_names, name, weight)
 
     def to_pyg(self) -> torch_geometric.data.Data:
         """The graph as PyG's ``Data(x, edge_index, y)``, a copy; sparse features stay ``torch.sparse_csr``. Weights, if any, are
@@ -251,7 +228,12 @@ class Graph:
         >>> Graph(x=torch.eye(3), edge_index=[[0], [1]]).to_pyg()
         Data(x=[3, 3], edge_index=[2, 1], y=[3])
         """
-        return to_pyg(self)
+        from torch_geometric.data import Data
+
+        data = Data(x=self.x.clone(), edge_index=self.edge_index.clone(), y=self.y.clone())
+        if self.edge_weight is not None:
+            data.edge_weight = self.edge_weight.float()
+        return data
 
     @classmethod
     def from_networkx(
@@ -317,8 +299,18 @@ class Graph:
         >>> Graph.from_scipy(path, x=torch.eye(3)).edge_index.tolist()
         [[0, 1], [1, 2]]
         """
-        edge_index, weight = scipy_edges(adjacency, x)
-        return cls(x, edge_index, y, class_names, name, weight)
+        if not scipy.sparse.issparse(adjacency):
+            what = f"is a {type(adjacency).__name__}, not a SciPy sparse matrix"
+            raise InputError(what, field="adjacency", hint="wrap it in scipy.sparse.csr_array(adjacency)")
+        csr, rows = scipy.sparse.csr_array(cast(Any, adjacency), copy=True), cast(Any, x)
+        num_nodes = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if csr.shape != (num_nodes, num_nodes):
+            way_out = f"give a [{num_nodes}, {num_nodes}] adjacency and one row of x per node"
+            raise InputError(f"has shape {csr.shape}, but x has {num_nodes} rows", field="adjacency", hint=way_out)
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+        coo = csr.tocoo()
+        return cls(x, np.stack([coo.row, coo.col]), y, class_names, name, coo.data)
 
     def to_scipy(self) -> tuple[scipy.sparse.csr_array, np.ndarray | scipy.sparse.csr_array, np.ndarray]:
         """The edges as a matrix of weights (float64) or ones (float32), features (sparse as ``csr_array``), labels; copies.

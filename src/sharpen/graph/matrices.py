@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sharpen.errors import InputError, did_you_mean
+from sharpen.errors import check_word
 from sharpen.graph.graph import Graph
 
 _MATRICES = ("symmetric", "mean", "pattern", "one-hop", "two-hop", "in", "out")
@@ -47,32 +47,15 @@ def _scaled(matrix: Any) -> Any:
     return sp.csr_array(root(matrix.sum(1)) @ matrix @ root(matrix.sum(0)))
 
 
-def _without_loops(graph: Graph) -> Any:
-    adjacency = graph.adjacency.to_scipy().astype(np.float64)
-    adjacency = sp.csr_array(adjacency - sp.diags_array(adjacency.diagonal()))
-    adjacency.eliminate_zeros()
-    return adjacency
+def _without(matrix: Any, entries: Any) -> Any:
+    left = sp.csr_array(matrix - entries)
+    left.eliminate_zeros()
+    return left
 
 
-def _two_hops(graph: Graph) -> Any:
-    near = graph.adjacency.to_scipy().astype(np.float64)
-    near.data[:] = 1
-    reach = sp.csr_array(near @ near)
-    reach.data[:] = 1
-    far = sp.csr_array(
-        reach - near
-    )  # A has its self-loops, so what A reaches in two steps holds all that it reaches in one
-    far.eliminate_zeros()
-    return far
-
-
-def _directed(graph: Graph) -> Any:
-    """B^T: row i has the sources of the edges into i, without self-loops."""
-    source, target = graph.edge_index.numpy()
-    weight = np.ones(len(source)) if graph.edge_weight is None else graph.edge_weight.numpy()
-    kept = source != target
-    ends: Any = (target[kept], source[kept])
-    return sp.csr_array((weight[kept], ends), shape=(graph.num_nodes, graph.num_nodes))
+def _apart(matrix: Any) -> Any:
+    """The same without self-loops."""
+    return _without(matrix, sp.diags_array(matrix.diagonal()))
 
 
 def propagation_matrix(graph: Graph, name: str) -> Any:
@@ -86,27 +69,24 @@ def propagation_matrix(graph: Graph, name: str) -> Any:
     >>> propagation_matrix(path, "in").toarray()[1].tolist()  # of the directed edges 0 → 1 → 2
     [1.0, 0.0, 0.0]
     """
-    if name in ("symmetric", "mean", "pattern"):
-        matrix = graph.adjacency.to_scipy().astype(np.float64)
-        if name == "pattern":
-            matrix.data[:] = 1
-            return matrix
+    check_word("matrix", name, _MATRICES)
+    if name in ("in", "out"):  # row i of the first has the sources of the edges into i
+        into = _scaled(_apart(graph.edge_matrix(np.float64)).T)
+        return into if name == "in" else sp.csr_array(into.T)
+    matrix = graph.adjacency.to_scipy().astype(np.float64)
+    if name == "one-hop":
+        return _scaled(_apart(matrix))
+    if name in ("symmetric", "mean"):
         by_row, by_col = degree_factors(name, matrix.sum(1))
         row = np.repeat(np.arange(graph.num_nodes), np.diff(matrix.indptr))
         matrix.data *= by_row[row] * by_col[matrix.indices]
         return matrix
-    if name == "one-hop":
-        return _scaled(_without_loops(graph))
-    if name == "two-hop":
-        return _scaled(_two_hops(graph))
-    if name == "in":
-        return _scaled(_directed(graph))
-    if name == "out":
-        return sp.csr_array(_scaled(_directed(graph)).T)
-    near = did_you_mean(name, _MATRICES)
-    raise InputError(
-        f"is {name!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(_MATRICES)}", field="matrix"
-    )
+    matrix.data[:] = 1
+    if name == "pattern":
+        return matrix
+    reach = sp.csr_array(matrix @ matrix)  # with all that one step reaches, as there are self-loops
+    reach.data[:] = 1
+    return _scaled(_without(reach, matrix))
 
 
 def is_symmetric(name: str) -> bool:

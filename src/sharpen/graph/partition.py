@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sharpen.errors import InputError
+from sharpen.errors import InputError, told_as
 from sharpen.graph.adjacency import Adjacency
 
 _SEED = 0
@@ -24,12 +24,8 @@ def metis(adjacency: Adjacency, parts: int) -> np.ndarray:
         raise InputError(f"{parts} parts are asked for, but there are {adjacency.num_nodes} nodes; ask for fewer")
     if parts == 1:
         return np.zeros(adjacency.num_nodes, dtype=np.int64)
-    try:
+    with told_as("parts of a graph need the package pymetis", 'pip install "graph-sharpen[large]"', ImportError):
         import pymetis
-    except ImportError as error:
-        raise InputError(
-            f'parts of a graph need the package pymetis ({error}); pip install "graph-sharpen[large]"'
-        ) from error
     rowptr, col = adjacency.rowptr.numpy(), adjacency.col.numpy()
     # METIS wants no self-loops. There is one in each row, so row i starts i entries earlier without them.
     row = np.repeat(np.arange(adjacency.num_nodes, dtype=np.int32), np.diff(rowptr))

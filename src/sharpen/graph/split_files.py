@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.errors import InputError, reason
+from sharpen.errors import InputError, told_as
 from sharpen.graph.splits import Split, from_masks
 from sharpen.npz import read_npz
 from sharpen.whole import written_whole
@@ -25,19 +25,16 @@ def save_split(split: Split, path: str | os.PathLike[str]) -> None:
     '{"name": "mine", "train": [0], "val": [1], "test": [2, 3]}'
     """
     path = Path(path)
-    sets = {"train": split.train, "val": split.val, "test": split.test}
-    if path.suffix == ".npz":
-        arrays: Any = {field: nodes.numpy() for field, nodes in sets.items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as file:
-            np.savez(file, name=np.array(split.name), **arrays)
-    elif path.suffix == ".json":
-        text = json.dumps({"name": split.name, **{field: nodes.tolist() for field, nodes in sets.items()}})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as file:
-            file.write(text.encode())
-    else:
+    arrays: Any = {field: getattr(split, field).numpy() for field in ("train", "val", "test")}
+    if path.suffix not in (".npz", ".json"):
         raise InputError(f"{path}: the ending {path.suffix!r} is no format for splits; end the name in .npz or .json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as file:
+        if path.suffix == ".npz":
+            np.savez(file, name=np.array(split.name), **arrays)
+        else:
+            content = {field: nodes.tolist() for field, nodes in arrays.items()}
+            file.write(json.dumps({"name": split.name, **content}).encode())
 
 
 def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
@@ -46,7 +43,6 @@ def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
     Each holds node indices, or one boolean per node. Nothing in the file is executed: pickled objects are refused.
 
     Args:
-        path: The file.
         name: What to call the split. None: the ``name`` in the file, else the file's own name without its ending.
 
     >>> import tempfile
@@ -61,10 +57,10 @@ def load_split(path: str | os.PathLike[str], name: str | None = None) -> Split:
     for keys in (["train"], ["val", "valid"], ["test"]):
         key = next((key for key in keys if key in content), None)
         if key is None:
-            found = ", ".join(map(repr, content))[:200] or "nothing"
-            raise InputError(
-                f"{path}: {' or '.join(map(repr, keys))} is missing (found {found}); add it, empty if need be"
+            what = (
+                f"{' or '.join(map(repr, keys))} is missing (found {', '.join(map(repr, content))[:200] or 'nothing'})"
             )
+            raise InputError(f"{path}: {what}; add it, empty if need be")
         sets.append(content[key])
     name = name or str(content.get("name", path.stem))
     try:
@@ -87,7 +83,5 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: there is no such file; check the path")
     if path.suffix == ".npz":
         return {**read_npz(str(path), path, way_out=way_out)}
-    try:
+    with told_as(f"{path} cannot be read", way_out):
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, OSError, TypeError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path} cannot be read ({reason(error)}); {way_out}") from error

@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -90,15 +91,12 @@ class Split:
         """
         last = max(int(nodes[-1]) for nodes in (self.train, self.val, self.test) if nodes.numel())
         if last >= num_nodes:
-            raise InputError(
-                f"split {self.name!r} holds node {last}, but there are only {num_nodes} nodes; "
-                f"give a split of this graph, with nodes from 0 to {num_nodes - 1}"
-            )
-        train, val, test = torch.zeros(3, num_nodes, dtype=torch.bool)
-        train[self.train] = True
-        val[self.val] = True
-        test[self.test] = True
-        return train, val, test
+            way_out = f"give a split of this graph, with nodes from 0 to {num_nodes - 1}"
+            raise InputError(f"split {self.name!r} holds node {last}, but there are only {num_nodes} nodes; {way_out}")
+        masks = torch.zeros(3, num_nodes, dtype=torch.bool)
+        for mask, nodes in zip(masks, (self.train, self.val, self.test), strict=True):
+            mask[nodes] = True
+        return masks[0], masks[1], masks[2]
 
 
 def class_balanced(y: Array, per_class: int = 20, val: int = 500, test: int = 1000, seed: int = 0) -> Split:
@@ -127,18 +125,14 @@ def class_balanced(y: Array, per_class: int = 20, val: int = 500, test: int = 10
     for c in _classes(labels):
         nodes = _permuted((labels == c).nonzero()[:, 0], generator)
         if nodes.numel() < per_class:
-            raise InputError(
-                f"class {c} has {nodes.numel()} nodes, fewer than per_class={per_class}; "
-                f"give per_class={nodes.numel()} or less, or set the class of these nodes to -1"
-            )
+            way_out = f"give per_class={nodes.numel()} or less, or set the class of these nodes to -1"
+            raise InputError(f"class {c} has {nodes.numel()} nodes, fewer than per_class={per_class}; {way_out}")
         train.append(nodes[:per_class])
         rest.append(nodes[per_class:])
     others = _permuted(torch.cat(rest), generator)
     if others.numel() < val + test:
-        raise InputError(
-            f"{others.numel()} nodes of known class remain after training, fewer than val + test = {val + test}; "
-            f"give smaller val and test"
-        )
+        what = f"{others.numel()} nodes of known class remain after training, fewer than val + test = {val + test}"
+        raise InputError(f"{what}; give smaller val and test")
     name = f"balanced-{per_class}-{val}-{test}-seed{seed}"
     return Split(name, torch.cat(train), others[:val], others[val : val + test])
 
@@ -162,9 +156,7 @@ def random_ratio(y: Array, train: float = 0.6, val: float = 0.2, seed: int = 0) 
     nodes = _permuted((labels >= 0).nonzero()[:, 0], _generator(seed))
     first = _round(percent[0] / 100 * nodes.numel())
     second = _round((percent[0] + percent[1]) / 100 * nodes.numel())
-    if not first:
-        raise InputError(f"train={train} of {nodes.numel()} nodes of known class is none; give a larger share")
-    return Split(_ratio_name("ratio", percent, seed), nodes[:first], nodes[first:second], nodes[second:])
+    return _of_ratio("ratio", percent, seed, (nodes[:first], nodes[first:second], nodes[second:]))
 
 
 def stratified_ratio(y: Array, train: float = 0.6, val: float = 0.2, seed: int = 0) -> Split:
@@ -207,9 +199,7 @@ def stratified_ratio(y: Array, train: float = 0.6, val: float = 0.2, seed: int =
         seen, seen_rest = seen + size, seen_rest + rest
         for part, chosen in zip(parts, nodes.split([num_train, num_val, rest - num_val]), strict=True):
             part.append(chosen)
-    if not any(chosen.numel() for chosen in parts[0]):
-        raise InputError(f"train={train} of {seen} nodes of known class is none; give a larger share")
-    return Split(_ratio_name("stratified", percent, seed), *(torch.cat(part) for part in parts))
+    return _of_ratio("stratified", percent, seed, tuple(torch.cat(part) for part in parts))
 
 
 def from_masks(train: Array, val: Array, test: Array, name: str = "given-0") -> Split:
@@ -222,18 +212,13 @@ def from_masks(train: Array, val: Array, test: Array, name: str = "given-0") -> 
     for field, values in (("train", train), ("val", val), ("test", test)):
         mask = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
         if mask.dtype != bool or mask.ndim != 1:
-            raise InputError(
-                f"is not a mask but {mask.dtype} of shape {mask.shape}; give one True or False "
-                f"per node, or give node indices to Split",
-                field=field,
-            )
+            way_out = "give one True or False per node, or give node indices to Split"
+            raise InputError(f"is not a mask but {mask.dtype} of shape {mask.shape}", field=field, hint=way_out)
         sets.append(mask.nonzero()[0])
         lengths.append(mask.size)
     if len(set(lengths)) > 1:
-        raise InputError(
-            f"train, val and test have lengths {lengths[0]}, {lengths[1]} and {lengths[2]}; "
-            f"give masks over the nodes of one graph"
-        )
+        what = f"train, val and test have lengths {lengths[0]}, {lengths[1]} and {lengths[2]}"
+        raise InputError(f"{what}; give masks over the nodes of one graph")
     return Split(name, *sets)
 
 
@@ -257,10 +242,8 @@ def draw_split(name: str, y: Array) -> Split:
         kind, *shares = match.groups()[:4]
         train, val, test = map(float, shares)
         if not math.isclose(train + val + test, 100, abs_tol=1e-6):
-            raise InputError(
-                f"split {name!r} has {train + val + test:g} percent in all, not 100; "
-                f"write it like '{kind}-60-20-20-seed{match[5]}'"
-            )
+            what = f"split {name!r} has {train + val + test:g} percent in all, not 100"
+            raise InputError(f"{what}; write it like '{kind}-60-20-20-seed{match[5]}'")
         draw = random_ratio if kind == "ratio" else stratified_ratio
         return draw(y, train / 100, val / 100, int(match[5]))
     if re.fullmatch(r"given-\d+|public", name):
@@ -274,10 +257,8 @@ def _node_set(values: Array, field: str) -> Tensor:
     nodes = integer_tensor(values, field)
     is_mask = values.dtype == torch.bool if isinstance(values, Tensor) else np.asarray(values).dtype == bool
     if is_mask:
-        raise InputError(
-            "is a mask; give node indices, or make the split with sharpen.splits.from_masks(train, val, test)",
-            field=field,
-        )
+        way_out = "give node indices, or make the split with sharpen.splits.from_masks(train, val, test)"
+        raise InputError("is a mask", field=field, hint=way_out)
     if nodes.dim() != 1:
         raise InputError(f"has shape {tuple(nodes.shape)}; give one list of node indices", field=field)
     nodes = nodes.sort().values
@@ -285,9 +266,8 @@ def _node_set(values: Array, field: str) -> Tensor:
         raise InputError(f"holds node {int(nodes[0])}; give indices from 0", field=field)
     again = nodes[1:][nodes[1:] == nodes[:-1]]
     if again.numel():
-        raise InputError(
-            f"holds node {int(again[0])} more than once; give every node once (a mask must be bool)", field=field
-        )
+        way_out = "give every node once (a mask must be bool)"
+        raise InputError(f"holds node {int(again[0])} more than once", field=field, hint=way_out)
     return nodes
 
 
@@ -318,15 +298,18 @@ def _permuted(nodes: Tensor, generator: torch.Generator) -> Tensor:
 def _percentages(train: float, val: float) -> tuple[float, float, float]:
     """The three shares in percent, free of the noise that multiplying by 100 brings."""
     if not (0 < train <= 1 and 0 <= val <= 1 and train + val <= 1 + 1e-9):
-        raise InputError(
-            f"is {train} and val is {val}; give shares of 1 with train + val <= 1, such as 0.6 and 0.2", field="train"
-        )
+        way_out = "give shares of 1 with train + val <= 1, such as 0.6 and 0.2"
+        raise InputError(f"is {train} and val is {val}", field="train", hint=way_out)
     first, second = round(100 * train, 8), round(100 * val, 8)
     return first, second, abs(round(100 - first - second, 8))
 
 
-def _ratio_name(kind: str, percent: tuple[float, float, float], seed: int) -> str:
-    return "-".join([kind, *(f"{share:.8f}".rstrip("0").rstrip(".") for share in percent), f"seed{seed}"])
+def _of_ratio(kind: str, percent: tuple[float, float, float], seed: int, sets: Sequence[Tensor]) -> Split:
+    if not sets[0].numel():
+        nodes = sum(map(len, sets))
+        raise InputError(f"train={percent[0] / 100:g} of {nodes} nodes of known class is none; give a larger share")
+    shares = (f"{share:.8f}".rstrip("0").rstrip(".") for share in percent)
+    return Split("-".join([kind, *shares, f"seed{seed}"]), *sets)
 
 
 def _round(value: float) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ import pyarrow as pa
 
 from sharpen.errors import InputError
 from sharpen.files.ids import id_keys
-from sharpen.files.table import DataTable, as_text, canonical, from_objects
+from sharpen.files.table import DataTable, as_text, by_row, comparable_ids, from_objects, is_text
 
 _Record = Mapping[str, Any]
 
@@ -21,12 +24,6 @@ def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: 
 
     A record with the id of a node changes the columns that it names; one with another id adds a node at the end.
 
-    Args:
-        base: The table that is served; None: the records are all there is.
-        records: By column.
-        id_column: The column of ids.
-
-    >>> from sharpen.files.table import by_row
     >>> base = DataTable("nodes.csv", pa.table({"id": ["a", "b"], "age": ["3", "4"]}), by_row)
     >>> table, rows = merged_nodes(base, [{"id": "c", "age": 5}, {"id": "a", "age": 9}], "id")
     >>> table.columns.to_pydict(), rows
@@ -34,13 +31,9 @@ def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: 
     """
     keys = _ids(records, id_column)
     if base is None:
-        return DataTable("the request", _columns(records, [], None), _place), list(range(len(records)))
+        return DataTable("the request", _columns(records, [], None), by_row), list(range(len(records)))
     row_of = {key: row for row, key in enumerate(id_keys(base, id_column).to_pylist())}
-    unknown = sorted({name for record in records for name in record} - set(base.names))
-    if unknown:
-        raise InputError(
-            f"node {keys[0]!r} names column {unknown[0]!r}, which {base.name} does not have; it has {', '.join(base.names)}"
-        )
+    _check_names(f"node {keys[0]!r}", records, base)
     count, changed, rows = base.columns.num_rows, [], []
     new = count
     for key, record in zip(keys, records, strict=True):
@@ -51,46 +44,44 @@ def merged_nodes(base: DataTable | None, records: Sequence[_Record], id_column: 
             row, new = new, new + 1
             changed.append(dict(record))
         rows.append(row)
-    added = _columns(changed, base.names, base.columns.schema)
     # In place, so that a graph whose rows are given unchanged is still the same graph.
     order = np.arange(new)
     order[rows] = count + np.arange(len(rows))
-    both = pa.concat_tables([base.columns, added], promote_options="permissive").take(pa.array(order))
-    return DataTable(base.name, both, _place, delimiter=base.delimiter), rows
+    both = _with(base, changed)
+    return replace(both, columns=both.columns.take(pa.array(order))), rows
 
 
 def merged_edges(base: DataTable | None, records: Sequence[_Record], ends: tuple[str, str]) -> DataTable:
-    """The edges of a table, and those of a request.
-
-    Args:
-        base: The table that is served; None: the records are all there is.
-        records: By column.
-        ends: What the two ends are called; a record may also call them ``source`` and ``target``.
+    """The edges of a table, and those of a request, which may also call their ends ``source`` and ``target``.
 
     >>> merged_edges(None, [{"source": "a", "target": "b"}], ("source", "target")).columns.to_pydict()
     {'source': ['a'], 'target': ['b']}
     """
-    named = [
-        {{"source": ends[0], "target": ends[1]}.get(name, name): value for name, value in record.items()}
-        for record in records
-    ]
+    real = dict(zip(("source", "target"), ends, strict=True))
+    named = [{real.get(name, name): value for name, value in record.items()} for record in records]
     for number, record in enumerate(named, start=1):
-        missing = next((end for end in ends if record.get(end) is None), None)
-        if missing is not None:
+        for missing in (end for end in ends if record.get(end) is None):
             raise InputError(f"edge {number} does not say its {missing!r}; name both ends")
     if base is None:
         empty = pa.table({name: pa.array([], pa.string()) for name in ends})
-        return DataTable("the request", _columns(named, list(ends), None) if named else empty, _place)
+        return DataTable("the request", _columns(named, list(ends), None) if named else empty, by_row)
     if not named:
         return base
-    unknown = sorted({name for record in named for name in record} - set(base.names))
-    if unknown:
-        raise InputError(
-            f"an edge names column {unknown[0]!r}, which {base.name} does not have; it has {', '.join(base.names)}"
-        )
-    added = _columns(named, base.names, base.columns.schema)
+    _check_names("an edge", named, base)
+    return _with(base, named)
+
+
+def _check_names(who: str, records: Sequence[_Record], base: DataTable) -> None:
+    for unknown in sorted({name for record in records for name in record} - set(base.names)):
+        there = f"{base.name} does not have; it has {', '.join(base.names)}"
+        raise InputError(f"{who} names column {unknown!r}, which {there}")
+
+
+def _with(base: DataTable, records: Sequence[_Record]) -> DataTable:
+    """A table and, below it, some rows."""
+    added = _columns(records, base.names, base.columns.schema)
     both = pa.concat_tables([base.columns, added], promote_options="permissive")
-    return DataTable(base.name, both, _place, delimiter=base.delimiter)
+    return DataTable(base.name, both, by_row, delimiter=base.delimiter)
 
 
 def _ids(records: Sequence[_Record], column: str) -> list[str]:
@@ -100,11 +91,11 @@ def _ids(records: Sequence[_Record], column: str) -> list[str]:
         value = record.get(column)
         if value is None or isinstance(value, list | dict) or not str(value).strip():
             raise InputError(f"node {number} has no {column!r}; give every node its id")
-        values.append(value if isinstance(value, str) else str(value))
-    keys: list[str] = canonical(pa.array(values, pa.string())).to_pylist()
-    again = next((key for i, key in enumerate(keys) if key in keys[:i]), None) if len(set(keys)) < len(keys) else None
-    if again is not None:
-        raise InputError(f"the id {again!r} stands twice in the request; give each node once")
+        values.append(value)
+    keys: list[str] = comparable_ids(values).tolist()
+    for again, times in Counter(keys).items():
+        if times > 1:
+            raise InputError(f"the id {again!r} stands twice in the request; give each node once")
     return keys
 
 
@@ -113,14 +104,12 @@ def _columns(records: Sequence[_Record], names: Sequence[str], like: pa.Schema |
     every = list(names) or list(dict.fromkeys(name for record in records for name in record))
     columns = {}
     for name in every:
-        place, cells = _cell(name), [record.get(name) for record in records]
-        wrong = next(
-            (row for row, cell in enumerate(cells) if isinstance(cell, float) and not math.isfinite(cell)), None
-        )
-        if wrong is not None:
-            raise InputError(f"{place(wrong)} is {cells[wrong]}; write null where a value is missing")
+        place, cells = partial(_place, column=name), [record.get(name) for record in records]
+        for row, cell in enumerate(cells):
+            if isinstance(cell, float) and not math.isfinite(cell):
+                raise InputError(f"{place(row)} is {cell}; write null where a value is missing")
         kind = None if like is None else like.field(name).type
-        if kind is not None and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if kind is not None and is_text(kind):
             cells = [_text(cell, place(row)) for row, cell in enumerate(cells)]
         values = from_objects(cells, place)
         kind = values.type if kind is None else kind
@@ -143,9 +132,5 @@ def _text(cell: Any, place: str) -> str | None:
     return as_text(pa.chunked_array([column]), lambda row: place)[0].as_py()
 
 
-def _cell(name: str) -> Any:
-    return lambda row: f"node or edge {row + 1} of the request, column {name!r}"
-
-
-def _place(row: int) -> str:
-    return f"row {row + 1}"
+def _place(row: int, column: str) -> str:
+    return f"node or edge {row + 1} of the request, column {column!r}"

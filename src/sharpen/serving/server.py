@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import Message, Receive, Scope, Send
 
 from sharpen.errors import InputError, Problems
 from sharpen.files.edges import edge_ends
@@ -31,15 +32,13 @@ _Cell = str | bool | int | float | list[float] | None
 _Row = dict[str, _Cell]
 
 
+_EXAMPLE: Any = {"nodes": [{"id": "new", "age": 31}], "edges": [{"source": "new", "target": "a"}]}
+
+
 class Asked(BaseModel):
     """Nodes to label, by column; one with a known id changes the columns it names, for this request alone."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"nodes": [{"id": "new", "age": 31}], "edges": [{"source": "new", "target": "a"}]}]
-        },
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
     nodes: Annotated[list[_Row], Field(min_length=1, description="A row for each node: its id, and other columns.")]
     edges: Annotated[list[_Row], Field(description="Edges beside those that are served: source and target.")] = []
     every_class: Annotated[bool, Field(description="Whether to give the probability of each class.")] = False
@@ -69,48 +68,37 @@ class Answers(BaseModel):
 
 @dataclass(frozen=True)
 class Served:
-    """A model, and the tables of the graph that it serves.
-
-    Args:
-        predictor: The model.
-        nodes, edges: Of the graph; None: every request brings its own.
-        id_column, ends: What they are called.
-    """
+    """A model, and the tables of the graph that it serves."""
 
     predictor: Predictor
-    nodes: DataTable | None
+    nodes: DataTable | None  # None: every request brings its own
     edges: DataTable | None
     id_column: str
-    ends: tuple[str, str]
+    ends: tuple[str, str]  # what the two ends of an edge are called
     _known: list[tuple[pd.DataFrame, list[str]]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def open(cls, predictor: Predictor, nodes: str | None = None, edges: str | None = None) -> Served:
+    def open(cls, predictor: Predictor, nodes: Path | str | None = None, edges: Path | str | None = None) -> Served:
         """Reads the files of a graph, if there are any, and tries them."""
-        columns = predictor.columns
         if nodes is None:
-            id_column = columns.get("id") or "id"
-            return cls(
-                predictor, None, None, id_column, (columns.get("source") or "source", columns.get("target") or "target")
-            )
+            id_column, *ends = (predictor.columns.get(name) or name for name in ("id", "source", "target"))
+            return cls(predictor, None, None, id_column, (ends[0], ends[1]))
         tables = predictor.read(nodes, edges)
         with Problems() as problems:
             files = read_tables(nodes, edges, predictor.meaning(), problems)
         if files.whole is not None:
             raise InputError(f"{nodes} holds a whole graph; serve takes a table of nodes and one of edges")
-        id_column, ends = str(tables.id_column), ("source", "target")
+        id_column, source, target = str(tables.id_column), "source", "target"
         if files.edges is not None:
             source, target, _ = edge_ends(files.edges, predictor.meaning(), id_keys(files.nodes, id_column))
-            ends = (source, target)
-        return cls(predictor, files.nodes, files.edges, id_column, ends)
+        return cls(predictor, files.nodes, files.edges, id_column, (source, target))
 
     def answer(self, asked: Asked) -> Answers:
         """Predictions for the nodes of one request."""
         if len(asked.nodes) > MOST_NODES or len(asked.edges) > MOST_EDGES:
-            raise InputError(
-                f"{len(asked.nodes):,} nodes and {len(asked.edges):,} edges are too many for one request; give at most "
-                f"{MOST_NODES:,} and {MOST_EDGES:,}, or use sharpen predict"
-            )
+            way_out = f"give at most {MOST_NODES:,} and {MOST_EDGES:,}, or use sharpen predict"
+            what = f"{len(asked.nodes):,} nodes and {len(asked.edges):,} edges are too many for one request"
+            raise InputError(what, hint=way_out)
         nodes, rows = merged_nodes(self.nodes, asked.nodes, self.id_column)
         if self.nodes is None or asked.edges or any(set(row) != {self.id_column} for row in asked.nodes):
             frame, notes = self._predicted(nodes, asked.edges)
@@ -144,13 +132,7 @@ class Served:
 
 
 def make_app(served: Served, *, most_bytes: int = MOST_BYTES, hosts: tuple[str, ...] = LOOPBACK) -> FastAPI:
-    """The application.
-
-    Args:
-        served: What to answer with.
-        most_bytes: A larger request is refused.
-        hosts: The names by which it may be called, so that no web page can have a browser call it by another; ``*`` for any.
-    """
+    """The application; by a name of ``hosts`` only, so that no web page can have a browser call it by another."""
     app = FastAPI(
         title="sharpen serve",
         description="Labels for nodes that are new to a graph or have changed, with calibrated probabilities.",
@@ -224,12 +206,7 @@ class _Limited:
     def __init__(self, app: Any, most_bytes: int) -> None:
         self.app, self.most_bytes = app, most_bytes
 
-    async def __call__(
-        self,
-        scope: MutableMapping[str, Any],
-        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -246,7 +223,7 @@ class _Limited:
                 break
         remaining = iter(messages)
 
-        async def again() -> MutableMapping[str, Any]:
+        async def again() -> Message:
             return next(remaining, None) or await receive()
 
         await self.app(scope, again, send)
