@@ -11,7 +11,7 @@ import numpy as np
 from sharpen.analysis.leaderboard import Leaderboard, MeanRanks, Standing, leaderboards, mean_ranks
 from sharpen.analysis.outcome import Outcome
 from sharpen.report.blocks import FOUND, Block, Report, Sentences, Tables
-from sharpen.report.cells import Gain, Number, Reason, Score, Text
+from sharpen.report.cells import Value
 from sharpen.report.names import dataset_title, model_title
 from sharpen.report.study import study_report
 from sharpen.report.tables import Column, Place, Table
@@ -21,7 +21,7 @@ def board_table(board: Leaderboard) -> Table:
     """One graph: every method with its score, its rank and the interval of it, its published place, its time, its gain.
 
     >>> board = Leaderboard("cora", (Standing("gcn", 84.5, 0.5, 10, rank=1, low=1, high=2, seconds=1.5), Standing("mlp")))
-    >>> [place.line().text if hasattr(place, "line") else place for place in board_table(board).rows[0][:3]]
+    >>> [place.text if hasattr(place, "line") else place for place in board_table(board).rows[0][:3]]
     ['GCN', '84.50 ± 0.50', '1 (1–2)']
     """
     columns = (
@@ -45,15 +45,15 @@ def board_table(board: Leaderboard) -> Table:
 
 
 def _row(one: Standing) -> tuple[Place, ...]:
-    cited: Place = None if one.published is None else Number(one.published, 2)
+    cited: Place = None if one.published is None else Value.number(one.published, 2)
     if one.mean is None:
-        return (model_title(one.model), Reason(one.reason or "not run yet"), None, cited, None, None, None)
+        return (model_title(one.model), Value.reason(one.reason or "not run yet"), None, cited, None, None, None)
     effect = one.gain.difference if one.gain is not None else None
-    gain = None if effect is None else Gain(effect.difference, effect.t_interval, effect.n)
+    gain = None if effect is None else Value.gain(effect.difference, effect.t_interval, effect.n)
     rank = str(one.rank) if one.low is None else f"{one.rank} ({one.low}–{one.high})"
-    seconds: Place = None if one.seconds is None else Number(one.seconds, 2)
+    seconds: Place = None if one.seconds is None else Value.number(one.seconds, 2)
     place = None if one.place is None else str(one.place)
-    return (Text(model_title(one.model)), Score(one.mean, one.sd), rank, cited, place, seconds, gain)
+    return (Value.words(model_title(one.model)), Value.score(one.mean, one.sd), rank, cited, place, seconds, gain)
 
 
 def ranks_table(found: MeanRanks) -> Table:
@@ -61,8 +61,8 @@ def ranks_table(found: MeanRanks) -> Table:
     best = min(found.ranks.values(), default=0.0)
     rows: list[tuple[Place, ...]] = [
         (
-            Text(model_title(model)),
-            Number(rank, 2),
+            Value.words(model_title(model)),
+            Value.number(rank, 2),
             "yes" if not math.isnan(found.critical) and rank - best <= found.critical else "",
         )
         for model, rank in found.ranks.items()

@@ -21,7 +21,7 @@ from sharpen.analysis.rates import (
 )
 from sharpen.evaluation import paired_difference
 from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report, Sentences, Tables
-from sharpen.report.cells import Gain, Score, signed
+from sharpen.report.cells import Value, signed
 from sharpen.report.charts import Chart, axis, lines, series
 from sharpen.report.names import cell_title, dataset_title, model_title, plural
 from sharpen.report.shares import run_seconds
@@ -271,7 +271,7 @@ def _rate_table(
         (
             dataset_title(dataset),
             rate.words,
-            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            None if side.mean is None else Value.score(side.mean, side.sd, side.n),
             *(_gain(gains.get((dataset, variant, rate)), side.n) for variant in variants),
         )
         for dataset in study.datasets
@@ -291,10 +291,10 @@ def _rate_table(
     return Table(title, tuple(columns), tuple(rows), notes=(note,))
 
 
-def _gain(point: RatePoint | None, draws: int) -> Gain | None:
+def _gain(point: RatePoint | None, draws: int) -> Value | None:
     if point is None or point.gain is None:
         return None
-    return Gain(point.gain, point.interval, point.effect.n, tell_n=point.effect.n != draws)
+    return Value.gain(point.gain, point.interval, point.effect.n, tell_n=point.effect.n != draws)
 
 
 def _quality_table(study: Study, scored: _Scored) -> Table:
@@ -302,7 +302,7 @@ def _quality_table(study: Study, scored: _Scored) -> Table:
     names = [name for name in QUALITY if name in scored]
     rows: list[tuple[Place, ...]] = []
     for contrast in study.compare:
-        found: list[Gain | None] = []
+        found: list[Value | None] = []
         for name in names:
             differences = [
                 effect.difference.difference
@@ -312,7 +312,7 @@ def _quality_table(study: Study, scored: _Scored) -> Table:
             ]
             if differences:
                 mean = paired_difference(differences, [0.0] * len(differences), resamples=0)
-                found.append(Gain(mean.difference, mean.t_interval, len(differences), tell_n=False))
+                found.append(Value.gain(mean.difference, mean.t_interval, len(differences), tell_n=False))
             else:
                 found.append(None)
         if any(found):

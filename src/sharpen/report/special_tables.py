@@ -12,7 +12,7 @@ from sharpen.analysis.dynamics import Dynamics
 from sharpen.analysis.outcome import NOT_RUN, Outcome, same_but
 from sharpen.analysis.ranking import Entry, Ranking, rankings
 from sharpen.paper import retuned
-from sharpen.report.cells import Gain, Number, Quartiles, Quoted, Ranked, Reason, Score, Text, UpDown, Value, number
+from sharpen.report.cells import Value, number
 from sharpen.report.names import counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Study
@@ -28,37 +28,30 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, (lam - 1, lam + 1), lam) for lam in (0.0, 0.25, 0.5, 2.0))
     >>> table = lambda_table([Curve("cora", "gcn", "accuracy", points, 5)], "Effect of λ")
-    >>> [value.line().text for value in table.rows[-1][1]]
+    >>> [value.text for value in table.rows[-1][1]]
     ['+2.00 [+2.00, +2.00]', '1 up, 0 down of 1']
     """
     own: dict[tuple[str, str], Band] = {}  # the key and the title of a column
     for band in glass_bands(curves):
         own[band.model, counted_model(band.model, len(band.datasets))] = band
-        if band.whole is not None:
-            own[f"{band.model}_whole", f"{model_title(band.model)} ({with_every_lambda(len(band.whole.datasets))})"] = (
-                band.whole
-            )
+        if (whole := band.whole) is not None:
+            own[f"{band.model}_whole", f"{model_title(band.model)} ({with_every_lambda(len(whole.datasets))})"] = whole
     by_cell = {(curve.model, curve.dataset): curve for curve in curves}
-    rows: list[tuple[Place, ...]] = []
-    for lam in _TOLD_LAMS:
-        places: list[Place] = [Text(number(lam), key=f"{lam:g}")]
-        for band in own.values():
-            at = band.index(lam)
-            if at is None:
-                places.append(Reason("not run for all"))
-                continue
-            found = [by_cell[band.model, dataset].at(lam) for dataset in band.datasets]
-            intervals = [point.interval for point in found if point is not None and point.interval is not None]
-            places.append(
-                (
-                    Quartiles(band.median[at], band.lower[at], band.upper[at]),
-                    UpDown(
-                        sum(low > 0 for low, _ in intervals), sum(high < 0 for _, high in intervals), len(intervals)
-                    ),
-                )
-            )
-        if not all(isinstance(place, Reason) for place in places[1:]):
-            rows.append(tuple(places))
+
+    def place(band: Band, lam: float) -> Place:
+        at = band.index(lam)
+        if at is None:
+            return Value.reason("not run for all")
+        found = [by_cell[band.model, dataset].at(lam) for dataset in band.datasets]
+        ends = [point.interval for point in found if point is not None and point.interval is not None]
+        sure = Value.up_down(sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends), len(ends))
+        return Value.quartiles(band.median[at], band.lower[at], band.upper[at]), sure
+
+    rows: list[tuple[Place, ...]] = [
+        (Value.words(number(lam), key=f"{lam:g}"), *(place(band, lam) for band in own.values()))
+        for lam in _TOLD_LAMS
+        if any(band.index(lam) is not None for band in own.values())
+    ]
     return Table(
         title=title,
         columns=(Column("lam", "λ", "right"), *(Column(key, name, "center") for key, name in own)),
@@ -74,16 +67,16 @@ def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
     """The gap H_L − H_U averaged over epochs, without and with sharpening, paired."""
     rows: tuple[tuple[Place, ...], ...] = tuple(
         (
-            Text(dataset_title(cell.dataset), key=cell.dataset),
-            Text(model_title(cell.model), key=cell.model),
-            Number(float(cell.epochs), 0),
+            Value.words(dataset_title(cell.dataset), key=cell.dataset),
+            Value.words(model_title(cell.model), key=cell.model),
+            Value.number(float(cell.epochs), 0),
             *(
-                Number(float(np.mean(getattr(side, what))), 3)
+                Value.number(float(np.mean(getattr(side, what))), 3)
                 for what in ("labeled", "unlabeled", "gap")
                 for side in (cell.baseline, cell.sharpened)
             ),
-            Gain(cell.gap.difference, cell.gap.t_interval, cell.gap.n, decimals=3),
-            Number(100 * cell.above, 1),
+            Value.gain(cell.gap.difference, cell.gap.t_interval, cell.gap.n, decimals=3),
+            Value.number(100 * cell.above, 1),
         )
         for cell in cells
     )
@@ -112,7 +105,7 @@ def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
 
     >>> from sharpen.analysis.ranking import Entry
     >>> entries = (Entry("Other", 85.0, 0.5, ours=False, rank=1), Entry("GCN+TS", None, None, ours=True, reason="not run yet"))
-    >>> [row[1].line().text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
+    >>> [row[1].text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
     ['85.00 ± 0.50 (1st)']
     """
     entries = {(r.dataset, e.method): e for r in rankings for e in r.entries}
@@ -121,20 +114,20 @@ def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
     )
     rows = []
     for method in methods:
-        places: list[Place] = [Text(method, bold=_is_ours(method, entries))]
+        places: list[Place] = [Value.words(method, bold=_is_ours(method, entries))]
         for ranking in rankings:
             entry = entries.get((ranking.dataset, method))
             if entry is None:
                 places.append(None)
                 continue
             if entry.mean is None:
-                values: list[Value] = [Reason(entry.reason or "no score")]
+                values: list[Value] = [Value.reason(entry.reason or "no score")]
             elif entry.rank is None:
-                values = [Score(entry.mean, entry.sd)]
+                values = [Value.score(entry.mean, entry.sd)]
             else:
-                values = [Ranked(entry.mean, entry.sd, entry.rank, entry.ours)]
+                values = [Value.ranked(entry.mean, entry.sd, entry.rank, ours=entry.ours)]
             if entry.paper is not None:
-                values.append(Quoted("paper", entry.paper, entry.paper_sd))
+                values.append(Value.quoted("paper", entry.paper, entry.paper_sd))
             places.append(tuple(values) if len(values) > 1 else values[0])
         rows.append(tuple(places))
     first = next((i for i, m in enumerate(methods) if _is_ours(m, entries)), None)
@@ -169,9 +162,11 @@ def ranking_data(rankings: Sequence[Ranking]) -> Table:
             ranking.dataset,
             entry.method,
             "yes" if entry.ours else "no",
-            Reason(entry.reason or "no score") if entry.mean is None else Score(entry.mean, entry.sd, entry.n),
+            Value.reason(entry.reason or "no score")
+            if entry.mean is None
+            else Value.score(entry.mean, entry.sd, entry.n),
             None if entry.rank is None else str(entry.rank),
-            None if entry.paper is None else Quoted("", entry.paper, entry.paper_sd),
+            None if entry.paper is None else Value.quoted("", entry.paper, entry.paper_sd),
         )
         for ranking in rankings
         for entry in ranking.entries
@@ -202,7 +197,7 @@ def retuned_table(outcome: Outcome) -> Table | None:
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> table = retuned_table(outcome(load_study("retune"), "paper", datasets=["cora"], models=["gcn"]))
-    >>> [place.line().text for place in table.rows[0]]
+    >>> [place.text for place in table.rows[0]]
     ['Cora', 'GCN', '0.001', '0.7', 'not run yet', '', '0.001', '0.65']
     """
     name = next((name for name in outcome.study.choose if _chooses_settings(outcome, name)), None)
@@ -216,11 +211,11 @@ def retuned_table(outcome: Outcome) -> Table | None:
             continue
         rows.append(
             (
-                Text(dataset_title(cell.dataset), key=cell.dataset),
-                Text(model_title(cell.model), key=cell.model),
+                Value.words(dataset_title(cell.dataset), key=cell.dataset),
+                Value.words(model_title(cell.model), key=cell.model),
                 *_setting((own.lr, own.dropout)),
                 *(
-                    (Reason(chosen.reason or NOT_RUN), Text(""))
+                    (Value.reason(chosen.reason or NOT_RUN), Value.words(""))
                     if chosen.trial is None
                     else _setting((chosen.trial.lr, chosen.trial.dropout))
                 ),
@@ -250,9 +245,9 @@ def _chooses_settings(outcome: Outcome, name: str) -> bool:
     return found
 
 
-def _setting(values: tuple[float | None, float | None] | None) -> tuple[Text, Text]:
+def _setting(values: tuple[float | None, float | None] | None) -> tuple[Value, Value]:
     lr, dropout = values or (None, None)
-    return Text("" if lr is None else f"{lr:g}"), Text("" if dropout is None else f"{dropout:g}")
+    return Value.words("" if lr is None else f"{lr:g}"), Value.words("" if dropout is None else f"{dropout:g}")
 
 
 def _is_ours(method: str, entries: dict[tuple[str, str], Entry]) -> bool:

@@ -13,7 +13,7 @@ from sharpen.analysis.steps import Step
 from sharpen.errors import InputError
 from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
-from sharpen.report.cells import Gain, Score, brief, signed
+from sharpen.report.cells import Value, brief, signed
 from sharpen.report.charts import MOST_POINTS, Chart, axis, forest, forest_row, lines, rounded, series
 from sharpen.report.names import cell_title, dataset_title, model_dash, model_title, plural, span
 from sharpen.report.study_tables import kept_setting
@@ -87,7 +87,7 @@ def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome) -> Chart:
         sure=sure,
         strong=sure,
         partly=effect.partial,
-        text=Gain(d.difference, d.t_interval, tell_n=False).line().text + said,
+        text=Value.gain(d.difference, d.t_interval, tell_n=False).text + said,
         tail=f"{model_title(cell.model):>4}  {signed(d.difference):>6}  {kept or n}",
         notes=notes,
         marker=model_info(cell.model).marker,
@@ -290,7 +290,7 @@ def _rank(entry: Entry, mean: float) -> Chart:
         quoted=entry.paper,
         sure=entry.ours,
         strong=entry.ours,
-        text=Score(mean, entry.sd).line().text,
+        text=Value.score(mean, entry.sd).text,
         notes=["ours" if entry.ours else "as published"]
         + ([f"the paper: {entry.paper:.2f}"] if entry.paper is not None else []),
         marker="s" if entry.ours and sharp else "o",
