@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sharpen.report.charts import Chart
 from sharpen.report.names import shortened
 
+_Views = dict[str, list[Chart]]
 
-def section(title: str, *charts: dict[str, Any], text: str = "", half: bool = False) -> dict[str, Any]:
+
+def section(title: str, *charts: Chart, text: str = "", half: bool = False) -> Chart:
     """A part of the page with one view.
 
     Args:
@@ -24,9 +27,7 @@ def section(title: str, *charts: dict[str, Any], text: str = "", half: bool = Fa
     return {"title": title, "text": text, "half": half, "views": [{"name": "", "charts": list(charts)}]}
 
 
-def choice(
-    title: str, views: dict[str, list[dict[str, Any]]], *, text: str = "", half: bool = False, shown: int = 0
-) -> dict[str, Any]:
+def choice(title: str, views: _Views, *, text: str = "", half: bool = False, shown: int = 0) -> Chart:
     """A part of the page of which one of several views is seen at a time.
 
     >>> [view["name"] for view in choice("Two", {"before": [], "after": []})["views"]]
@@ -36,9 +37,7 @@ def choice(
     return {"title": title, "text": text, "half": half, "views": named, "view": shown}
 
 
-def chapter(
-    title: str, text: str, views: dict[str, list[dict[str, Any]]], *, name: str, shown: int = 0
-) -> dict[str, Any]:
+def chapter(title: str, text: str, views: _Views, *, name: str, shown: int = 0) -> Chart:
     """One of several parts of a page that are seen one at a time, each in one of several views.
 
     Args:
@@ -59,7 +58,7 @@ def chapter(
     }
 
 
-def words(lines_of_text: Sequence[str]) -> dict[str, Any]:
+def words(lines_of_text: Sequence[str]) -> Chart:
     """Sentences as a list.
 
     >>> words(["One."])["lines"]
@@ -68,7 +67,7 @@ def words(lines_of_text: Sequence[str]) -> dict[str, Any]:
     return {"kind": "words", "title": "", "lines": list(lines_of_text), "wide": True}
 
 
-def facts(entries: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def facts(entries: Sequence[tuple[str, str]]) -> Chart:
     """Names and what they stand for.
 
     >>> facts([("seed", "0")])["entries"]
