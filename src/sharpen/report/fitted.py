@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharpen.graph import Graph
-from sharpen.report.fit import is_checked, opening
+from sharpen.report.fit import accounts, opening
 from sharpen.report.page import fit_page, write_page
 
 
@@ -49,16 +49,12 @@ def fit_html(report: Mapping[str, Any]) -> str:
     """
     headline, *lines = opening(report)
     lines += [f"Note: {note}." for note in report["notes"]]
-    rows = {"chosen": report["expected"], **report["baselines"]} if is_checked(report) else {}
-    keys = (("log_loss", "log-loss"), ("accuracy", "accuracy"), ("brier", "Brier"), ("ece", "ECE"))
-    head = "".join(f"<th>{title}</th>" for _, title in keys)
-    body = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        + "".join(f"<td>{account['after'][key]:.3f}</td>" for key, _ in keys)
-        + "</tr>"
-        for name, account in rows.items()
-    )
+    keys = {"log_loss": "log-loss", "accuracy": "accuracy", "brier": "Brier", "ece": "ECE"}
+    head, body = "".join(f"<th>{title}</th>" for title in keys.values()), ""
+    for name, account in accounts(report).items():
+        numbers = "".join(f"<td>{account['after'][key]:.3f}</td>" for key in keys)
+        body += f"<tr><th style='text-align:left'>{html.escape(name)}</th>{numbers}</tr>"
     text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     title = f"<p><b>{html.escape(headline)}</b></p>"
-    table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
     return f"<div>{title}{text}{table}</div>"

@@ -14,7 +14,7 @@ from sharpen.errors import InputError
 from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import Value, brief, signed
-from sharpen.report.charts import MOST_POINTS, Chart, axis, forest, forest_row, lines, rounded, series
+from sharpen.report.charts import Chart, axis, forest, forest_row, lines, rounded, series, thinned
 from sharpen.report.names import cell_title, dataset_title, model_dash, model_title, plural, span
 from sharpen.report.study_tables import kept_setting
 from sharpen.report.tally import contrast_words
@@ -124,7 +124,7 @@ def entropy_charts(cells: Sequence[Dynamics]) -> Charts:
 
 
 def _entropies(cell: Dynamics) -> list[Chart]:
-    epochs = np.unique(np.linspace(0, cell.epochs - 1, min(cell.epochs, MOST_POINTS)).round().astype(int))
+    epochs = thinned(cell.epochs)
     # Both entropies on one scale: what is to be seen is that they differ.
     top = 1.05 * max(
         float(np.max(getattr(s, what))) for s in (cell.baseline, cell.sharpened) for what in ("labeled", "unlabeled")

@@ -32,13 +32,9 @@ def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
     baseline = "baseline *" if comparison.chosen == 0 else "baseline"
     table.add_row(baseline, _number(comparison.val), _mean(comparison.test, comparison.test_sd), end_section=True)
     for variant in comparison.variants:
-        lam = (
-            f"{variant.lam:g} *"
-            if variant is comparison.subject and comparison.chosen is not None
-            else f"{variant.lam:g}"
-        )
+        star = " *" if variant is comparison.subject and comparison.chosen is not None else ""
         style = _STYLES[variant.verdict(corrected=several)]
-        table.add_row(lam, _number(variant.val), *_cells(variant, several), style=style)
+        table.add_row(f"{variant.lam:g}{star}", _number(variant.val), *_cells(variant, several), style=style)
     return table
 
 
@@ -76,15 +72,14 @@ def _legend(comparison: Comparison) -> list[str]:
         lines.append("* chosen by mean validation score among these; test scores had no part in it.")
     subject = comparison.subject
     if subject is not None and (d := subject.difference) is not None and d.wilcoxon_p is not None:
-        low, high = d.bootstrap_interval or (None, None)
-        bootstrap = "" if low is None else f"bootstrap (BCa) 95 % CI [{low:+.2f}, {high:+.2f}], "
+        ends = d.bootstrap_interval
+        bootstrap = "" if ends is None else "bootstrap (BCa) 95 % CI [{:+.2f}, {:+.2f}], ".format(*ends)
         lines.append(
             f"λ = {subject.lam:g}, normality not assumed: {bootstrap}Wilcoxon signed-rank p {_p(d.wilcoxon_p)}."
         )
     diverged = [("the baseline", comparison.diverged)]
     diverged += [(f"λ = {variant.lam:g}", variant.diverged) for variant in comparison.variants]
-    if any(count for _, count in diverged):
-        counts = ", ".join(f"{count} of {name}" for name, count in diverged if count)
+    if counts := ", ".join(f"{count} of {name}" for name, count in diverged if count):
         lines.append(f"Diverged, of {comparison.pairs} runs each: {counts}; a pair with such a run is left out.")
     return lines
 

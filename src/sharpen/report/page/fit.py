@@ -12,7 +12,7 @@ from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
 from sharpen.report.charts import Chart, axis, dots, dots_row, lines, matrix, numbers, rounded, series, table, texts
-from sharpen.report.fit import is_checked, judged_labels, left_out, metric_of, used
+from sharpen.report.fit import accounts, is_checked, judged_labels, left_out, metric_of, used
 from sharpen.report.names import shortened
 from sharpen.report.page.answers import predicted_sections, suggested_sections
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
@@ -176,7 +176,6 @@ def _what_helped(summary: Mapping[str, Any]) -> list[Chart]:
     """The verdicts, the rows that they compare, and the same group by group."""
     if not summary["verdicts"]:
         return []
-    accounts = {"chosen": summary["expected"], **summary["baselines"]}
     scores = (
         ("log-loss", "log_loss", 1, 3),
         ("accuracy, %", "accuracy", 100, 1),
@@ -184,14 +183,14 @@ def _what_helped(summary: Mapping[str, Any]) -> list[Chart]:
         ("ECE", "ece", 1, 3),
     )
     columns = [
-        numbers(name, rounded(factor * account["after"][key] for account in accounts.values()), decimals)
+        numbers(name, rounded(factor * account["after"][key] for account in accounts(summary).values()), decimals)
         for name, key, factor, decimals in scores
     ]
     text = (
         "Each row was chosen, pooled and calibrated without the labels that score it; the sentences compare these rows."
     )
     verdicts = words([verdict["text"] for verdict in summary["verdicts"]])
-    compared = table([texts("best of the candidates", accounts), *columns], plain=True)
+    compared = table([texts("best of the candidates", accounts(summary)), *columns], plain=True)
     surely = (
         "Gain of the best model with it over the best without, both selected on other labels. Each dot is one group of labels; "
         "the diamond and its 95 % interval are over all."
