@@ -16,7 +16,6 @@ from sharpen.report.cells import Value, number
 from sharpen.report.names import counted_model, dataset_title, model_title, with_every_lambda
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Study
-from sharpen.trial import Trial
 
 # λ at which the effect is told in a table; the figures have all.
 _TOLD_LAMS = (-1.0, -0.5, -0.25, -0.1, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -81,16 +80,19 @@ def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
         for cell in cells
     )
     before, after = (cells[0].baseline.name, cells[0].sharpened.name) if cells else ("λ = 0", "λ = 0.25")
-    columns = [Column("dataset", "dataset"), Column("model", "model"), Column("epochs", "epochs", "right")]
-    for key, group in (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "gap")):
-        columns += [
-            Column(f"{key}_baseline", before, "right", group=group),
-            Column(f"{key}_sharpened", after, "right", group=group),
-        ]
-    columns += [Column("change", "change of the gap", "right"), Column("above", "epochs above (%)", "right")]
+    groups = (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "gap"))
+    sides = (("baseline", before), ("sharpened", after))
+    columns = (
+        Column("dataset", "dataset"),
+        Column("model", "model"),
+        Column("epochs", "epochs", "right"),
+        *(Column(f"{key}_{side}", name, "right", group=group) for key, group in groups for side, name in sides),
+        Column("change", "change of the gap", "right"),
+        Column("above", "epochs above (%)", "right"),
+    )
     return Table(
         title=title,
-        columns=tuple(columns),
+        columns=columns,
         rows=rows,
         notes=(
             "Mean Tsallis entropy of order 2 over all epochs, training mode. Gap: H_L − H_U; its change is paired on "
@@ -108,42 +110,46 @@ def ranking_table(rankings: Sequence[Ranking], title: str) -> Table:
     >>> [row[1].text for row in ranking_table([Ranking("cora", entries)], "Ranks").rows[:1]]
     ['85.00 ± 0.50 (1st)']
     """
-    entries = {(r.dataset, e.method): e for r in rankings for e in r.entries}
-    methods = sorted(
-        {method for _, method in entries}, key=lambda m: (_is_ours(m, entries), _average_rank(m, entries), m)
-    )
-    rows = []
-    for method in methods:
-        places: list[Place] = [Value.words(method, bold=_is_ours(method, entries))]
-        for ranking in rankings:
-            entry = entries.get((ranking.dataset, method))
-            if entry is None:
-                places.append(None)
-                continue
-            if entry.mean is None:
-                values: list[Value] = [Value.reason(entry.reason or "no score")]
-            elif entry.rank is None:
-                values = [Value.score(entry.mean, entry.sd)]
-            else:
-                values = [Value.ranked(entry.mean, entry.sd, entry.rank, ours=entry.ours)]
-            if entry.paper is not None:
-                values.append(Value.quoted("paper", entry.paper, entry.paper_sd))
-            places.append(tuple(values) if len(values) > 1 else values[0])
-        rows.append(tuple(places))
-    first = next((i for i, m in enumerate(methods) if _is_ours(m, entries)), None)
+    methods: dict[str, dict[str, Entry]] = {}
+    for ranking in rankings:
+        for entry in ranking.entries:
+            methods.setdefault(entry.method, {})[ranking.dataset] = entry
+
+    def order(method: str) -> tuple[bool, float, str]:
+        """Others first, then by mean rank."""
+        ranks = [entry.rank for entry in methods[method].values() if entry.rank is not None]
+        return method in ours, float(np.mean(ranks)) if ranks else np.inf, method
+
+    def place(entry: Entry | None) -> Place:
+        if entry is None:
+            return None
+        if entry.mean is None:
+            value = Value.reason(entry.reason or "no score")
+        elif entry.rank is None:
+            value = Value.score(entry.mean, entry.sd)
+        else:
+            value = Value.ranked(entry.mean, entry.sd, entry.rank, ours=entry.ours)
+        return value if entry.paper is None else (value, Value.quoted("paper", entry.paper, entry.paper_sd))
+
+    ours = {method for method, entries in methods.items() if any(entry.ours for entry in entries.values())}
+    ordered = sorted(methods, key=order)
+    others = len(methods) - len(ours)
     return Table(
         title=title,
         columns=(
             Column("method", "method"),
             *(Column(r.dataset, dataset_title(r.dataset), "center") for r in rankings),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            (Value.words(name, bold=name in ours), *(place(methods[name].get(r.dataset)) for r in rankings))
+            for name in ordered
+        ),
         notes=(
             "In brackets: the rank on the dataset among the published methods and ours. Scores of other methods are "
             "cited as the paper prints them, on partly other splits and without pairing: an order of means, and no "
             "test. Ours in bold, +TS with λ by validation; empty: not published. No ranks where none of ours has a score.",
         ),
-        rules=() if not first else (first,),
+        rules=(others,) if ours and others else (),
     )
 
 
@@ -206,37 +212,36 @@ def retuned_table(outcome: Outcome) -> Table | None:
     rows: list[tuple[Place, ...]] = []
     for cell in outcome.cells:
         own, chosen = cell.sides[outcome.study.baseline or ""].trial, cell.sides[name]
-        said = retuned(cell.dataset, cell.model)
         if own is None:
             continue
+        picked: tuple[Place, ...] = (Value.reason(chosen.reason or NOT_RUN), Value.words(""))
+        if chosen.trial is not None:
+            picked = _setting((chosen.trial.lr, chosen.trial.dropout))
         rows.append(
             (
                 Value.words(dataset_title(cell.dataset), key=cell.dataset),
                 Value.words(model_title(cell.model), key=cell.model),
                 *_setting((own.lr, own.dropout)),
-                *(
-                    (Value.reason(chosen.reason or NOT_RUN), Value.words(""))
-                    if chosen.trial is None
-                    else _setting((chosen.trial.lr, chosen.trial.dropout))
-                ),
-                *_setting(said),
+                *picked,
+                *_setting(retuned(cell.dataset, cell.model) or (None, None)),
             )
         )
-    columns = [Column("dataset", "dataset"), Column("model", "model")]
-    for key, group in (("own", "as it is"), ("chosen", "ours, by validation"), ("paper", "the paper's")):
-        columns += [
-            Column(f"{key}_lr", "learning rate", "right", group=group),
-            Column(f"{key}_dropout", "dropout", "right", group=group),
-        ]
-    return Table(f"{outcome.study.title}: what was chosen, {outcome.protocol} protocol", tuple(columns), tuple(rows))
+    groups = (("own", "as it is"), ("chosen", "ours, by validation"), ("paper", "the paper's"))
+    settings = (("lr", "learning rate"), ("dropout", "dropout"))
+    columns = (
+        Column("dataset", "dataset"),
+        Column("model", "model"),
+        *(Column(f"{key}_{of}", title, "right", group=group) for key, group in groups for of, title in settings),
+    )
+    return Table(f"{outcome.study.title}: what was chosen, {outcome.protocol} protocol", columns, tuple(rows))
 
 
 def _chooses_settings(outcome: Outcome, name: str) -> bool:
     """Whether a choice is among learning rates and dropouts around the baseline, and nothing else."""
     found = False
     for cell in outcome.cells:
-        own = cell.sides[outcome.study.baseline].trial if outcome.study.baseline is not None else None
-        trials: list[Trial] = [t for c in outcome.study.choose[name] if (t := cell.sides[c].trial) is not None]
+        own = cell.sides[outcome.study.baseline or ""].trial if outcome.study.baseline else None
+        trials = [trial for c in outcome.study.choose[name] if (trial := cell.sides[c].trial) is not None]
         if own is None or not trials:
             continue
         if not all(same_but(trial, own, "lr", "dropout") for trial in trials):
@@ -245,15 +250,5 @@ def _chooses_settings(outcome: Outcome, name: str) -> bool:
     return found
 
 
-def _setting(values: tuple[float | None, float | None] | None) -> tuple[Value, Value]:
-    lr, dropout = values or (None, None)
-    return Value.words("" if lr is None else f"{lr:g}"), Value.words("" if dropout is None else f"{dropout:g}")
-
-
-def _is_ours(method: str, entries: dict[tuple[str, str], Entry]) -> bool:
-    return any(entry.ours for (_, name), entry in entries.items() if name == method)
-
-
-def _average_rank(method: str, entries: dict[tuple[str, str], Entry]) -> float:
-    ranks = [entry.rank for (_, name), entry in entries.items() if name == method and entry.rank is not None]
-    return float(np.mean(ranks)) if ranks else np.inf
+def _setting(values: tuple[float | None, float | None]) -> tuple[Value, ...]:
+    return tuple(Value.words("" if value is None else f"{value:g}") for value in values)
