@@ -15,15 +15,19 @@ one. Its ``kind`` is one of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sharpen.evaluation.paired import PairedDifference
-from sharpen.report.names import shortened
+from sharpen.models.registry import model_info
+from sharpen.report.names import dataset_title, shortened
 
 Chart = dict[str, Any]
+
+# What charts call the line styles of matplotlib.
+_DASHES: dict[str, str | bool] = {"solid": False, "dashed": True, "dotted": "dots", "dashdot": "mixed"}
 
 # More classes than these make a table that nobody reads.
 _MOST_CLASSES = 40
@@ -38,6 +42,19 @@ def thinned(points: int) -> np.ndarray:
     ([0, 1, 2, 3], 160)
     """
     return np.unique(np.linspace(0, points - 1, min(points, _MOST_POINTS)).round().astype(int))
+
+
+def cell_grid(drawn: Mapping[Any, Chart]) -> dict[str, list[Chart | None]]:
+    """Charts of cells in rows: by dataset, one for each model; None for what is not there.
+
+    >>> cell_grid({("cora", "gcn"): {}, ("cs", "gat"): {}})
+    {'Cora': [{}, None], 'CS': [None, {}]}
+    """
+    models = dict.fromkeys(model for _, model in drawn)
+    return {
+        dataset_title(dataset): [drawn.get((dataset, model)) for model in models]
+        for dataset in dict.fromkeys(dataset for dataset, _ in drawn)
+    }
 
 
 def rounded(values: Iterable[float], digits: int = 5) -> list[float | None]:
@@ -79,6 +96,17 @@ def series(
     if low is not None and high is not None:
         found |= {"low": rounded(low), "high": rounded(high)}
     return found
+
+
+def model_series(model: str, x: Iterable[float], y: Iterable[float], **options: Any) -> dict[str, Any]:
+    """The curve of a model, in its colour and with its dashes; options as :func:`series` has them.
+
+    >>> curve = model_series("sage", [0, 1], [0.5, 1.5])
+    >>> curve["name"], curve["dash"]
+    ('SAGE', True)
+    """
+    info = model_info(model)
+    return series(info.title, info.color, x, y, dash=_DASHES[info.dash], **options)
 
 
 def lines(

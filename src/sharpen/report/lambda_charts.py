@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,16 +12,14 @@ from sharpen.errors import InputError
 from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import brief
-from sharpen.report.charts import Chart, axis, lines, rounded, series
+from sharpen.report.charts import Chart, axis, cell_grid, lines, model_series, rounded, series
 from sharpen.report.names import (
     cell_title,
     counted_model,
     dataset_title,
     metric_title,
-    model_dash,
     model_title,
     span,
-    with_every_lambda,
 )
 
 # Quartiles of fewer say less than the values themselves.
@@ -48,12 +47,8 @@ def gain_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
         low = max(float(gains.min()), -max(1.0, 3 * high))
         room = max(high - low, 0.4)
         drawn = [
-            series(
-                model_title(curve.model),
-                model_info(curve.model).color,
-                [point.lam for point in curve.points],
-                [point.difference for point in curve.points],
-                dash=model_dash(curve.model),
+            model_series(
+                curve.model, [point.lam for point in curve.points], [point.difference for point in curve.points]
             )
             for curve in own
         ]
@@ -103,15 +98,7 @@ def curve_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
     ['Cora GCN']
     """
     _some(curves)
-    models = list(dict.fromkeys(curve.model for curve in curves))
-    cells = {(curve.dataset, curve.model): curve for curve in curves}
-    rows = {
-        dataset_title(dataset): [
-            curve_chart(cells[dataset, model], cell_title(dataset, model)) if (dataset, model) in cells else None
-            for model in models
-        ]
-        for dataset in dict.fromkeys(curve.dataset for curve in curves)
-    }
+    rows = cell_grid({(c.dataset, c.model): curve_chart(c, cell_title(c.dataset, c.model)) for c in curves})
     marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
     return Charts(
         "Every cell over λ",
@@ -161,7 +148,7 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
         color = model_info(band.model).color
         drawn = [_band(band, "median over datasets", color)]
         if (whole := band.whole) is not None:
-            drawn.append(_band(whole, f"the {with_every_lambda(len(whole.datasets))}", color, dash=True, pale=True))
+            drawn.append(_band(whole, f"the {len(whole.datasets)} with every λ", color, dash=True, pale=True))
         title, x = counted_model(band.model, len(band.datasets)), _lam(min=min(lams), max=max(lams))
         charts.append(lines(title, x, y, drawn, zero=True, upright=True, height=220))
     wholes = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
@@ -190,17 +177,17 @@ def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> C
     """
     usable = [curve for curve in curves if curve.zero.sd]
     _some(usable)
-    by_lam: dict[float, list[float]] = {}
-    for curve in usable:
-        for point in curve.points:
-            if point.lam != 0 and point.glass is not None:
-                by_lam.setdefault(point.lam, []).append(point.glass)
-    by_lam = dict(sorted(by_lam.items()))
+    values = [(p.lam, p.glass) for c in usable for p in c.points if p.lam != 0 and p.glass is not None]
+    values.sort(key=lambda value: value[0])
+    by_lam = {lam: [glass for _, glass in own] for lam, own in itertools.groupby(values, key=lambda value: value[0])}
     cells = span([len(values) for values in by_lam.values()])
+    # What the bars leave to 100 %.
+    most = max(values.count(0) for values in by_lam.values())
+    ties = f"What bars leave to 100 %: cells with exactly the score of λ = 0, at most {most} at a λ. " if most else ""
     return Charts(
         "Gains and losses over λ",
         {"shares": [_shares(by_lam)], "sizes": [_sizes(by_lam)]},
-        text=f"{cells} cells per λ; Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. {_ties(by_lam)}Boxes: quartiles "
+        text=f"{cells} cells per λ; Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. {ties}Boxes: quartiles "
         "of the gains (above zero) and of the losses (below), whiskers from the 5th to the 95th percentile; of fewer than "
         f"{_FEWEST_BOXED} cells, every one as a point.{_lacking(missing)}",
         layout=Layout("improvements", (7.0, 2.3), share="x"),
@@ -210,10 +197,14 @@ def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> C
 
 def _shares(by_lam: Mapping[float, Sequence[float]]) -> Chart:
     """Which share of the cells gains or loses at each λ; losses below zero, what is weak next to it."""
-
-    def share(low: float, high: float) -> list[float | None]:
-        return rounded(100 * float(np.mean([low < v <= high for v in values])) for values in by_lam.values())
-
+    loss = {"color": "vermilion", "down": True}
+    bars = (
+        ({"name": "gain up to 1 Δ", "color": "blue", "pale": True}, 0, 1),
+        ({"name": "gain above 1 Δ", "color": "blue"}, 1, np.inf),
+        ({"name": "loss up to 1 Δ", "pale": True, **loss}, -1, -1e-12),
+        ({"name": "loss above 1 Δ", **loss}, -np.inf, -1),
+    )
+    every = by_lam.values()
     return {
         "kind": "shares",
         "title": "",
@@ -221,10 +212,8 @@ def _shares(by_lam: Mapping[float, Sequence[float]]) -> Chart:
         "y": axis("share of cells (%)\nloss            gain"),
         "at": list(by_lam),
         "bars": [
-            {"name": "gain up to 1 Δ", "color": "blue", "pale": True, "values": share(0, 1)},
-            {"name": "gain above 1 Δ", "color": "blue", "values": share(1, np.inf)},
-            {"name": "loss up to 1 Δ", "color": "vermilion", "pale": True, "down": True, "values": share(-1, -1e-12)},
-            {"name": "loss above 1 Δ", "color": "vermilion", "down": True, "values": share(-np.inf, -1)},
+            {**bar, "values": rounded(100 * float(np.mean([low < v <= high for v in values])) for values in every)}
+            for bar, low, high in bars
         ],
     }
 
@@ -234,21 +223,13 @@ def _sizes(by_lam: Mapping[float, Sequence[float]]) -> Chart:
     groups, ends = [], [0.0]
     for sign, color in ((1, "blue"), (-1, "vermilion")):
         own = {lam: [value for value in values if sign * value > 0] for lam, values in by_lam.items()}
-        many = {lam: values for lam, values in own.items() if len(values) >= _FEWEST_BOXED}
-        few = [(lam, value) for lam, values in own.items() if lam not in many for value in values]
-        groups.append({"color": color, "boxes": [[lam, values] for lam, values in many.items()], "points": few})
-        ends += [float(end) for values in many.values() for end in np.percentile(values, (5, 95))]
+        boxes = [(lam, values) for lam, values in own.items() if len(values) >= _FEWEST_BOXED]
+        few = [(lam, value) for lam, values in own.items() if len(values) < _FEWEST_BOXED for value in values]
+        groups.append({"color": color, "boxes": boxes, "points": few})
+        ends += [float(end) for _, values in boxes for end in np.percentile(values, (5, 95))]
         ends += [value for _, value in few]
     y = _symlog("Glass's Δ\n(linear up to ±1, then logarithmic)", 1, min(ends), max(ends))
     return {"kind": "boxes", "title": "", "x": _lam(), "y": y, "at": list(by_lam), "groups": groups}
-
-
-def _ties(by_lam: Mapping[float, Sequence[float]]) -> str:
-    """What the bars leave to 100 %."""
-    most = max(sum(value == 0 for value in values) for values in by_lam.values())
-    if not most:
-        return ""
-    return f"What bars leave to 100 %: cells with exactly the score of λ = 0, at most {most} at a λ. "
 
 
 def _lam(**options: float) -> Chart:
@@ -257,16 +238,10 @@ def _lam(**options: float) -> Chart:
 
 def _symlog(label: str, linear: float, low: float, high: float) -> Chart:
     """An axis that becomes logarithmic, with room for all values from low to high."""
-    steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
-    ticks = [-step for step in reversed(steps) if -step >= 1.1 * low] + [0.0] + [t for t in steps if t <= 1.1 * high]
-    return axis(
-        label,
-        decimals=2,
-        min=float(1.15 * low),
-        max=float(1.15 * high),
-        symlog=linear,
-        ticks=[[tick, brief(tick)] for tick in ticks],
-    )
+    steps = [times * ten for ten in (1.0, 10.0, 100.0) for times in (1.0, 2.0, 5.0)] + [1000.0]
+    every = [*(-step for step in reversed(steps)), 0.0, *steps]
+    ticks = [[tick, brief(tick)] for tick in every if tick == 0 or 1.1 * low <= tick <= 1.1 * high]
+    return axis(label, decimals=2, min=float(1.15 * low), max=float(1.15 * high), symlog=linear, ticks=ticks)
 
 
 def _lacking(missing: str | None) -> str:

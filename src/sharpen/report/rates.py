@@ -25,9 +25,7 @@ from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report,
 from sharpen.report.cells import Value, signed
 from sharpen.report.charts import Chart, axis, lines, series
 from sharpen.report.names import cell_title, dataset_title, model_title, plural
-from sharpen.report.shares import run_seconds
 from sharpen.report.study_tables import details
-from sharpen.report.study_text import cost_sentence, provenance_sentence
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.protocol import rate_of
 from sharpen.studies.spec import Contrast, Study
@@ -85,10 +83,6 @@ def rates_report(scored: _Scored) -> Report:
         outcome=whole,
         blocks=tuple(blocks),
         data=details(whole),
-        cost=cost_sentence(whole.costs),
-        provenance=provenance_sentence(whole.provenance),
-        progress=f"{whole.finished:,} of {whole.planned:,}",
-        runs=run_seconds(whole),
     )
 
 

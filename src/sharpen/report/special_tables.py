@@ -13,7 +13,7 @@ from sharpen.analysis.outcome import NOT_RUN, Outcome, same_but
 from sharpen.analysis.ranking import Entry, Ranking, rankings
 from sharpen.paper import retuned
 from sharpen.report.cells import Value, number
-from sharpen.report.names import counted_model, dataset_title, model_title, with_every_lambda
+from sharpen.report.names import counted_model, dataset_title, model_title
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.spec import Study
 
@@ -34,7 +34,7 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     for band in glass_bands(curves):
         own[band.model, counted_model(band.model, len(band.datasets))] = band
         if (whole := band.whole) is not None:
-            own[f"{band.model}_whole", f"{model_title(band.model)} ({with_every_lambda(len(whole.datasets))})"] = whole
+            own[f"{band.model}_whole", f"{model_title(band.model)} ({len(whole.datasets)} with every λ)"] = whole
     by_cell = {(curve.model, curve.dataset): curve for curve in curves}
 
     def place(band: Band, lam: float) -> Place:

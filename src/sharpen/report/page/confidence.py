@@ -15,6 +15,7 @@ _MOST_LEVELS = 60
 def reliability_chart(before: Reliability, after: Reliability) -> Chart:
     """What was promised against what was kept; on the diagonal they agree.
 
+    >>> from sharpen.evaluation.calibration import reliability_of_confidence
     >>> table = reliability_of_confidence([0.9, 0.6], [True, False], bins=2)
     >>> [curve["name"] for curve in reliability_chart(table, table)["series"]]
     ['before calibration, ECE 0.250', 'after, ECE 0.250']
