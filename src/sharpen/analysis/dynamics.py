@@ -14,8 +14,8 @@ from sharpen.evaluation import PairedDifference, by_split, paired_difference
 
 _Series = NDArray[np.float64]
 Traces = Mapping[str, Mapping[str, NDArray[np.float32]]]
-# What a record traces in each epoch, by the name that is short enough for a table.
-_TRACES = {"labeled": "entropy_labeled", "unlabeled": "entropy_unlabeled"}
+# What a record traces in each epoch, as :class:`Trajectories` takes it.
+_TRACES = ("entropy_labeled", "entropy_unlabeled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +81,20 @@ def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
 def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynamics | None:
     contrast = outcome.study.compare[0]
     sharpened, baseline = (
-        {(run.split, run.seed): run.id for run in cell.sides[name].runs if run.ok} for name in contrast
+        {(run.split, run.seed): traces.get(run.id, {}) for run in cell.sides[name].runs if run.ok} for name in contrast
     )
     keys = [
         key
         for key in baseline
-        if key in sharpened
-        and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in _TRACES.values())
+        if key in sharpened and all(name in side[key] for side in (baseline, sharpened) for name in _TRACES)
     ]
     if not keys:
         return None
-    pairs = [(baseline[key], sharpened[key]) for key in keys]
     before, after = (
         Trajectories(
-            _label(cell.sides[side]),
-            *(np.stack([traces[pair[index]][name] for pair in pairs]).astype(np.float64) for name in _TRACES.values()),
+            _label(cell.sides[name]), *(np.array([of[key][trace] for key in keys], float) for trace in _TRACES)
         )
-        for index, side in enumerate((contrast.against, contrast.variant))
+        for name, of in ((contrast.against, baseline), (contrast.variant, sharpened))
     )
     return Dynamics(
         dataset=cell.dataset,

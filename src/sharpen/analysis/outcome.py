@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-import numpy as np
 import pandas as pd
 
 from sharpen.analysis.provenance import Cost, Provenance, costs, provenance
@@ -248,7 +247,7 @@ def _cell(
 ) -> CellOutcome:
     dataset, model = planned.cell
     pairs = runs(dataset, protocol, study.runs)
-    size = len(pairs)
+    size, metric = len(pairs), CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
     sides: dict[str, Side] = {}
     for name in study.variants:
         trials = planned.trials.get(name, [])
@@ -263,7 +262,7 @@ def _cell(
     return CellOutcome(
         dataset=dataset,
         model=model,
-        metric=_metric(dataset),
+        metric=metric,
         planned=size,
         splits=len({split for split, _ in pairs}),
         sides=sides,
@@ -276,11 +275,12 @@ def _shortfall(side: Side, absent: str) -> str | None:
     """Why a variant has no scores, or fewer than planned."""
     if not side.runs:
         return absent
-    parts = []
-    if side.diverged:
-        parts.append(f"diverged: {side.diverged} of {side.planned}")
-    if not side.complete:
-        parts.append(f"{side.planned - len(side.runs)} of {side.planned} {NOT_RUN}")
+    return _lacking(side.diverged, len(side.runs), side.planned)
+
+
+def _lacking(diverged: int, finished: int, planned: int) -> str | None:
+    parts = [f"diverged: {diverged} of {planned}"] if diverged else []
+    parts += [f"{planned - finished} of {planned} {NOT_RUN}"] if finished < planned else []
     return ", ".join(parts) or None
 
 
@@ -299,7 +299,7 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
         apart = 0.0 if trial is None or unchanged is None else abs(trial.lam - unchanged.lam)
         return trial != unchanged, round(apart, 9)
 
-    runs = {candidate: pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for candidate, side in sides.items()}
+    runs = {name: pd.DataFrame({"val": [run.val for run in side.runs]}, dtype=float) for name, side in sides.items()}
     return replace(sides[choose_by_validation(runs, change)], name=name)
 
 
@@ -329,7 +329,7 @@ def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[
     a, b = scores_of_pairs(pairs)
     consistency = None
     if delta is not None and sd is not None:
-        consistency = consistent_with(delta, sd, published_runs(study, planned.cell), np.subtract(a, b))
+        consistency = consistent_with(delta, sd, published_runs(study, planned.cell), a - b)
     mixed = sum(one.precision != other.precision for one, other in pairs)
     return replace(
         empty,
@@ -358,32 +358,20 @@ def _why_not_counted(side: Side, against: Side, finished: int, used: int, mixed:
         return f"{mixed} of {side.planned} pairs of different precision"
     if side.variant == against.variant and side.name != against.name:
         return f"validation chooses {against.name} itself"
-    parts = []
-    if used < finished:
-        parts.append(f"diverged: {finished - used} of {side.planned}")
-    if finished < side.planned:
-        parts.append(f"{side.planned - finished} of {side.planned} {NOT_RUN}")
-    return ", ".join(parts) or None
+    return _lacking(finished - used, finished, side.planned)
 
 
 def _corrected(cells: list[CellOutcome]) -> list[CellOutcome]:
     """Every comparison's p-values after Holm's correction over the cells that are complete, those without a difference too."""
-    effects = [list(cell.effects) for cell in cells]
-    for column in range(len(effects[0]) if effects else 0):
-        own = [row[column].difference if row[column].complete else None for row in effects]
+    columns = []
+    for effects in zip(*(cell.effects for cell in cells), strict=True):
+        own = [effect.difference if effect.complete else None for effect in effects]
         corrected = holm([math.nan if d is None else d.family_p for d in own])
-        for row, p in zip(effects, corrected, strict=True):
-            row[column] = replace(row[column], corrected_p=None if math.isnan(p) else float(p))
-    return [replace(cell, effects=tuple(row)) for cell, row in zip(cells, effects, strict=True)]
-
-
-def _metric(dataset: str) -> str:
-    return CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
+        found = (None if math.isnan(p) else float(p) for p in corrected)
+        columns.append([replace(effect, corrected_p=p) for effect, p in zip(effects, found, strict=True)])
+    rows = zip(*columns, strict=True) if columns else [()] * len(cells)
+    return [replace(cell, effects=tuple(row)) for cell, row in zip(cells, rows, strict=True)]
 
 
 def _percent(fraction: float) -> float | None:
     return None if fraction is None or math.isnan(fraction) else 100 * float(fraction)
-
-
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value

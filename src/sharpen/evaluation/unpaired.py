@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -67,25 +67,13 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, *, level: float = 0.95) -> U
     a, b = checked_scores(a, "a"), checked_scores(b, "b")
     sd_a, sd_b = spread(a), spread(b)
     difference = float(a.mean() - b.mean())
-    interval, p, note = None, None, None
+    known = UnpairedDifference(a.size, b.size, float(a.mean()), float(b.mean()), sd_a, sd_b, difference, None, None)
     if sd_a is None or sd_b is None:
-        note = "a sample of one has no spread: take at least two runs of each"
-    elif sd_a == sd_b == 0:
-        note = "neither sample has a spread to judge by"
-    else:
-        interval, p = welch(difference, sd_a, a.size, sd_b, b.size, level)
-    return UnpairedDifference(
-        n_a=a.size,
-        n_b=b.size,
-        mean_a=float(a.mean()),
-        mean_b=float(b.mean()),
-        sd_a=sd_a,
-        sd_b=sd_b,
-        difference=difference,
-        t_interval=interval,
-        t_p=p,
-        note=note,
-    )
+        return replace(known, note="a sample of one has no spread: take at least two runs of each")
+    if sd_a == sd_b == 0:
+        return replace(known, note="neither sample has a spread to judge by")
+    interval, p = welch(difference, sd_a, a.size, sd_b, b.size, level)
+    return replace(known, t_interval=interval, t_p=p)
 
 
 def consistent_with(
