@@ -65,12 +65,10 @@ class Costs:
         self._share = 1.0
         self._cold = True
         if frame is not None and len(frame):
-            on_cpu = frame["device"] == "cpu"
-            like = frame["device"] == device if device is not None else on_cpu if kind == "cpu" else ~on_cpu
+            like = (frame["device"] == "cpu") == (kind == "cpu") if device is None else frame["device"] == device
             fitting = frame[(frame["precision"] == precision) & like]
             # One row stands for its population, whose members have equal shares.
-            fitting = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"])
-            rows: Iterable[Any] = fitting.itertuples()
+            rows: Iterable[Any] = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"]).itertuples()
             for row in rows:
                 self._learn(_shape(row), row.epochs, row.seconds, row.members)
 
@@ -180,13 +178,12 @@ def _middle(values: Iterable[tuple[float, float]]) -> float:
 def _shape(trial: Any) -> _Shape:
     """Of a trial, or of a row of a table of records, which says NaN for None."""
     meta = trial.lam_max is not None and trial.lam_max == trial.lam_max
-    given = {name: getattr(trial, name) for name in _Shape._fields[:-1]}
+    given = {
+        name: value for name in _Shape._fields[:-1] if (value := getattr(trial, name)) is not None and value == value
+    }
     # What a model does not take, or a model of somebody's own does not say, is taken to be as the general setting has it.
-    usual = setting(None, str(trial.model))
-    for name, value in given.items():
-        if value is None or value != value:
-            given[name] = usual[name]
-    return _Shape(**given, meta=meta)
+    usual = {name: value for name, value in setting(None, str(trial.model)).items() if name in _Shape._fields}
+    return _Shape(**{**usual, **given}, meta=meta)
 
 
 def duration(seconds: float) -> str:

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias, TypeVar
 
 from sharpen.errors import InputError
 from sharpen.paper import lambda_star, setting
-from sharpen.studies.protocol import one_of
 from sharpen.studies.tuning import CHOSEN
 from sharpen.studies.yaml_source import Source, Where
 from sharpen.trial import Trial
@@ -93,18 +92,17 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
     >>> list(values_of(source, ("lam",), "lam", source.content["lam"]))
     [('0', 0.0), ('0.25', 0.25), ('0.5', 0.5)]
     """
+    listed = given if isinstance(given, list) and given else [given]
     if field in _FLAGS:
         yield str(given).lower(), source.flag(where, given)
     elif field == "model_args":
-        for each in given if isinstance(given, list) and given else [given]:
-            arguments = source.mapping(where, each)
+        for arguments in (source.mapping(where, each) for each in listed):
             yield ",".join(f"{name}={value}" for name, value in arguments.items()), json.dumps(arguments, default=str)
     elif field in _WORDS or given == CHOSEN:
-        for word in given if isinstance(given, list) and given else [given]:
-            yield str(word), str(word)
+        yield from ((str(word), str(word)) for word in listed)
     elif isinstance(given, dict) and "of" in given:
         source.keys(where, given, ("of", "times", "plus"))
-        base = one_of("value to start from", given["of"], tuple(_BASES), where=source.place((*where, "of")))
+        base = source.one_of((*where, "of"), "value to start from", given["of"], tuple(_BASES))
         if field not in _BASES[base]:
             own = [name for name, allowed in _BASES.items() if field in allowed]
             way = f"start from {own[0]}, or give a number" if own else "give a number"
