@@ -131,9 +131,7 @@ def rank_intervals(scores: Mapping[str, Mapping[tuple[str, int], float]]) -> dic
         return {}
     values = np.array([[own[draw] for draw in draws] for own in scores.values()])
     picked = np.random.default_rng(_SEED).integers(0, len(draws), size=(_RESAMPLES, len(draws)))
-    means = np.concatenate(
-        [values.mean(1)[:, None], values[:, picked].mean(2)], axis=1
-    )  # [method, as drawn and resamples]
+    means = np.column_stack([values.mean(1), values[:, picked].mean(2)])  # [method, as drawn and resamples]
     ranks = 1 + (means[None] > means[:, None] + 1e-9).sum(1)
     low = np.quantile(ranks[:, 1:], 0.025, axis=1, method="lower")
     high = np.quantile(ranks[:, 1:], 0.975, axis=1, method="higher")

@@ -138,9 +138,8 @@ def _rule_sentences(study: Study, curves: Sequence[RateCurve]) -> list[str]:
         found = derive_rule(curves, chosen_on, own)
         tested = None if found is None else judge(found.rule, curves, tested_on)
         if tested is not None and tested.cells:
-            told.append(
-                f"The rule of {', '.join(map(dataset_title, chosen_on))}: {_verdict(tested, 'the other graphs')}"
-            )
+            whose = ", ".join(map(dataset_title, chosen_on))
+            told.append(f"The rule of {whose}: {_verdict(tested, 'the other graphs')}")
     used = _rule_in_use(study, curves)
     if used is not None and (tested := judge(used, curves, study.datasets)).cells:
         told.append(f"The rule in use, that of lam = auto: {_verdict(tested, 'all graphs')}")

@@ -135,8 +135,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _style() -> str:
-    light = "".join(f"--{name}:{colors[0]};" for name, colors in PALETTE.items())
-    dark = "".join(f"--{name}:{colors[1]};" for name, colors in PALETTE.items())
+    light, dark = ("".join(f"--{name}:{colors[i]};" for name, colors in PALETTE.items()) for i in (0, 1))
     return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n{_asset('page.css')}"
 
 
