@@ -318,7 +318,7 @@ def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side
 
 def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[str, Side], bootstrap: bool) -> Effect:
     side, against = sides[contrast.variant], sides[contrast.against]
-    delta, sd = published_effect(study, planned, contrast)
+    delta, sd = published_effect(study, planned.cell, side, against)
     empty = Effect(contrast, published=delta, published_sd=sd, planned=side.planned)
     if not side.runs or not against.runs:
         return replace(empty, reason=side.reason if not side.runs else against.reason)

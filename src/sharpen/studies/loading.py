@@ -174,10 +174,13 @@ def _check_reading(source: Source) -> None:
 
 
 def _variants(source: Source) -> Iterator[Variant]:
-    shared = {
-        field: _one_value(source, ("trial", field), field, value)
-        for field, value in fields_of(source, ("trial",), source.content.get("trial", {})).items()
-    }
+    shared: dict[str, Value] = {}
+    for field, value in fields_of(source, ("trial",), source.content.get("trial", {})).items():
+        values = limited(source, ("trial", field), values_of(source, ("trial", field), field, value))
+        if len(values) != 1:
+            problem = f"{field} has {len(values)} values; what all variants share has one"
+            raise source.fail(("trial", field), problem)
+        shared[field] = values[0][1]
     seen: set[str] = set()
     for template, given in source.mapping(("variants",), source.content.get("variants", {})).items():
         where: Where = ("variants", template)
@@ -189,8 +192,8 @@ def _variants(source: Source) -> Iterator[Variant]:
         for slot in re.findall(r"\{(.*?)\}", template):
             source.one_of(where, "field", slot, tuple(spread))
         for combination in itertools.product(*spread.values()):
-            labels = {field: label for field, (label, _) in zip(spread, combination, strict=True)}
-            name = re.sub(r"\{(.*?)\}", lambda slot: labels[slot[1]], template)  # noqa: B023  # used at once
+            picked = dict(zip(spread, combination, strict=True))
+            name = re.sub(r"\{(.*?)\}", lambda slot: picked[slot[1]][0], template)  # noqa: B023  # used at once
             if name in seen:
                 several = [field for field, values in spread.items() if len(values) > 1]
                 nameless = [field for field in several if f"{{{field}}}" not in template]
@@ -198,15 +201,7 @@ def _variants(source: Source) -> Iterator[Variant]:
                 way = f"write {{{nameless[0]}}} into its name" if nameless else way
                 raise source.fail(where, f"two variants are called {name!r}; {way}")
             seen.add(name)
-            own = {field: value for field, (_, value) in zip(spread, combination, strict=True)}
-            yield Variant(name, shared | own, template)
-
-
-def _one_value(source: Source, where: Where, field: str, given: Any) -> Value:
-    values = limited(source, where, values_of(source, where, field, given))
-    if len(values) != 1:
-        raise source.fail(where, f"{field} has {len(values)} values; what all variants share has one")
-    return values[0][1]
+            yield Variant(name, shared | {field: value for field, (_, value) in picked.items()}, template)
 
 
 def _count(source: Source, where: Where, given: Any) -> int:

@@ -11,8 +11,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,7 +115,12 @@ def run(
     check_place(on)
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
-    with _workers(store, on, device, precision, progress, say) as workers, ExitStack() as claims, inputs_kept():
+    place: AbstractContextManager[_Here | Pool] = (
+        nullcontext(_Here(store, device, precision, progress))
+        if on == HERE
+        else pool_on(on, device, precision, progress, say)
+    )
+    with place as workers, ExitStack() as claims, inputs_kept():
         for problem in store.set_aside():
             say(problem.line)
         costs = Costs(workers.kind, workers.device, precision, store.runs())
@@ -124,15 +129,13 @@ def run(
         summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
         for other, count in store.frame(work.trials.values())["precision"].value_counts().items():
             if other != precision:
-                say(
-                    f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
-                )
+                kept = "count as they are; the report leaves pairs of two precisions out"
+                say(f"{count} of the records are of {other} and {kept}.")
         if not download:
             work.skip_without_data(store, data)
         if again := len(work.missing(store).keys() & store.ids()):
-            say(
-                f"{again} of the trials are recorded without traces: they are trained again, and their first scores stay."
-            )
+            kept = "they are trained again, and their first scores stay"
+            say(f"{again} of the trials are recorded without traces: {kept}.")
         flights = _Flights(work, store, workers, costs, data, claims, say)
 
         populations = work.populations(work.free(store), costs, sizes, workers.room)
@@ -146,7 +149,7 @@ def run(
         )
         if populations:
             store.check_writable()
-        while populations or flights.number:
+        while populations or flights.flying:
             hold, ready = None, 0.0
             if stop.is_set():
                 hold = "interrupted"
@@ -155,7 +158,7 @@ def run(
                 hold = "time" if ready > time_limit else None
             if populations and hold is None and workers.room:
                 flights.start(populations[0])
-            elif flights.number:
+            elif flights.flying:
                 summary.trained += flights.finish(populations)
             else:
                 summary.ended = hold or summary.ended
@@ -166,17 +169,6 @@ def run(
         summary.left = sum(map(len, populations))
         summary.elsewhere = len(work.missing(store)) - summary.left
     return summary
-
-
-@contextmanager
-def _workers(
-    store: Store, on: str, device: str, precision: str, progress: bool, say: Callable[[str], None]
-) -> Iterator[_Here | Pool]:
-    if on == HERE:
-        yield _Here(store, device, precision, progress)
-        return
-    with pool_on(on, device, precision, progress, say) as pool:
-        yield pool
 
 
 class _Here:
@@ -249,11 +241,6 @@ class _Flights:
     say: Callable[[str], None]
     flying: dict[int, _Flight] = field(default_factory=dict)
     loaded: dict[str, Dataset] = field(default_factory=dict)
-
-    @property
-    def number(self) -> int:
-        """How many there are."""
-        return len(self.flying)
 
     def start(self, chosen: Sequence[Trial]) -> None:
         """Claims a population and has it trained, unless another runner was faster or its data cannot be loaded."""
@@ -337,6 +324,6 @@ def _line(result: Result, records: Sequence[Record], seconds: float) -> str:
     best = f"best validation {100 * max(alive):.2f}" if alive else "all diverged"
     lost = f", {len(records) - len(alive)} diverged" if 0 < len(alive) < len(records) else ""
     where = f" on {result.node}" if result.node else ""
-    again = f", after {result.attempts - 1} lost workers" if result.attempts > 2 else ", after a lost worker"
-    where += again if result.attempts > 1 else ""
+    if result.attempts > 1:
+        where += ", after a lost worker" if result.attempts == 2 else f", after {result.attempts - 1} lost workers"
     return f"{trial.dataset} {trial.model}: {_runs(len(records))} in {seconds:.1f} s{where}, {best}{lost}"
