@@ -243,9 +243,8 @@ def _targets(logits: ArrayLike, y: ArrayLike, smoothing: float, field: str, dime
 def _checked(probabilities: ArrayLike, y: ArrayLike) -> tuple[_Floats, NDArray[np.int64]]:
     p, classes = np.asarray(probabilities, dtype=np.float64), np.asarray(y)
     if p.ndim != 2 or classes.shape != (len(p),) or not len(p):
-        raise InputError(
-            f"has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1", field="probabilities"
-        )
+        problem = f"has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1"
+        raise InputError(problem, field="probabilities")
     if classes.dtype.kind not in "iu" or classes.min() < 0 or classes.max() >= p.shape[1]:
         raise InputError(f"y must hold classes from 0 to {p.shape[1] - 1}; leave nodes of unknown class out")
     if not ((p >= 0) & (p <= 1 + 1e-6)).all() or not np.allclose(p.sum(1), 1, atol=1e-4):

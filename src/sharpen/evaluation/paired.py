@@ -113,9 +113,8 @@ def paired_difference(
     """
     a, b = checked_scores(a, "a"), checked_scores(b, "b")
     if a.size != b.size:
-        raise InputError(
-            f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
-        )
+        problem = f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
+        raise InputError(problem)
     d = _rounded_differences(a, b)
     n, mean = d.size, _without_rounding(float(d.mean()), a, b)
     varies = n > 1 and bool(np.ptp(d) > 0)

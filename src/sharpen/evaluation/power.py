@@ -70,7 +70,6 @@ def overlap_factor(n: int, test_to_train: float) -> float:
     2.77
     """
     if n < 1 or not test_to_train >= 0:
-        raise InputError(
-            f"n is {n} and test_to_train is {test_to_train}; give at least one split and a ratio from 0 on"
-        )
+        problem = f"n is {n} and test_to_train is {test_to_train}; give at least one split and a ratio from 0 on"
+        raise InputError(problem)
     return math.sqrt(1 + n * test_to_train)

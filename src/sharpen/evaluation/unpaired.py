@@ -99,9 +99,8 @@ def consistent_with(
     """
     ours = checked_scores(ours, "ours")
     if not np.isfinite(published_mean):
-        raise InputError(
-            f"is {published_mean}; give the published number, or skip what was not reported", field="published_mean"
-        )
+        problem = f"is {published_mean}; give the published number, or skip what was not reported"
+        raise InputError(problem, field="published_mean")
     if n_published < 1 or (published_std is not None and not published_std >= 0):
         raise InputError(
             f"is {published_std} over n_published {n_published} runs; "

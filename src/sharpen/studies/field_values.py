@@ -55,9 +55,8 @@ class Relative:
         """The value of a field in a cell, as that field can be set: dropout below 1, layers and the like whole."""
         base = lambda_star(dataset, model) if self.of == "lambda_star" else setting(dataset, model)[self.of]
         if base is None:
-            raise InputError(
-                f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
-            )
+            problem = f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
+            raise InputError(problem)
         # Rounded, so that 1.35 + 0.05 is the number 1.4 that a person would write, and the same trial.
         value = round(base * self.times + self.plus, 12)
         if field == "dropout":
@@ -125,9 +124,8 @@ def limited(source: Source, where: Where, values: Iterable[_T]) -> list[_T]:
     """
     found = list(itertools.islice(values, _MOST_VARIANTS + 1))
     if len(found) > _MOST_VARIANTS:
-        raise source.fail(
-            where, f"this stands for more than {_MOST_VARIANTS:,} variants; give larger steps, or fewer values"
-        )
+        problem = f"this stands for more than {_MOST_VARIANTS:,} variants; give larger steps, or fewer values"
+        raise source.fail(where, problem)
     return found
 
 
@@ -139,9 +137,8 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
     elif isinstance(given, dict):
         source.keys(where, given, ("from", "to", "step"))
         if len(given) < 3:
-            raise source.fail(
-                where, f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
-            )
+            problem = f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
+            raise source.fail(where, problem)
         first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
         wide = (last - first) / step if step else -1.0
         steps = round(wide) if abs(wide) <= _MOST_VARIANTS else -1

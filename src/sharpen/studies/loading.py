@@ -281,9 +281,8 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
             raise source.fail(where, str(error)) from None
         model = check_model(cell["model"], where=source.place(where))
         if dataset not in datasets or model not in models:
-            raise source.fail(
-                where, f"the study has no cell {dataset} {model} to leave out; fix it, or remove this entry"
-            )
+            problem = f"the study has no cell {dataset} {model} to leave out; fix it, or remove this entry"
+            raise source.fail(where, problem)
         if (dataset, model) in skipped:
             raise source.fail(where, f"{dataset} {model} is left out twice; remove one of the entries")
         skipped[dataset, model] = source.text((*where, "reason"), cell["reason"])

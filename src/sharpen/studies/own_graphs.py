@@ -45,9 +45,8 @@ def _added(source: Source, where: Where, entry: dict[str, Any]) -> str:
     entry = source.mapping(where, entry)
     source.keys(where, entry, _KEYS)
     if "nodes" not in entry:
-        raise source.fail(
-            where, "a graph of your own has a file of nodes; give it as {nodes: nodes.csv, edges: edges.csv}"
-        )
+        problem = "a graph of your own has a file of nodes; give it as {nodes: nodes.csv, edges: edges.csv}"
+        raise source.fail(where, problem)
     folder = Path(source.name).parent
     paths = {key: folder / source.text((*where, key), entry[key]) for key in ("nodes", "edges") if key in entry}
     columns = Columns(**{key: _column(source, (*where, key), entry[key]) for key in _COLUMNS if key in entry})

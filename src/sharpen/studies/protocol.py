@@ -148,6 +148,5 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str | Non
             place=where,
         )
     near = did_you_mean(value, allowed)
-    raise InputError(
-        f"there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}", place=where
-    )
+    problem = f"there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}"
+    raise InputError(problem, place=where)

@@ -30,9 +30,8 @@ def configuration(dataset: str, model: str, which: int | str) -> dict[str, Any]:
     """
     known = settings_of(model)
     if known is None:
-        raise InputError(
-            f"configuration is {which}, but {model} has no published settings; leave configuration out for it"
-        )
+        problem = f"configuration is {which}, but {model} has no published settings; leave configuration out for it"
+        raise InputError(problem)
     number = chosen(dataset, model) if which == CHOSEN else int(which)
     if number is None:
         raise InputError(f"configuration is {CHOSEN}, but none is chosen for {dataset} {model}; tune it first")

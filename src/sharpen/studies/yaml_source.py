@@ -173,9 +173,8 @@ class Source:
     def mapping(self, path: Where, value: Any) -> dict[str, Any]:
         """A mapping whose keys are words."""
         if not isinstance(value, dict):
-            raise self.fail(
-                path, f"{path[-1]} is {shown(value)}; give a mapping of names to values, such as {{lam: 0.25}}"
-            )
+            problem = f"{path[-1]} is {shown(value)}; give a mapping of names to values, such as {{lam: 0.25}}"
+            raise self.fail(path, problem)
         for key in value:
             if not isinstance(key, str):
                 raise self.fail((*path, str(key)), f"the name {key!r} is not a text; write it in quotes, as '{key}'")

@@ -56,9 +56,8 @@ def styled() -> Iterator[None]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise InputError(
-            "figures need matplotlib, which is not installed; pip install 'graph-sharpen[figures]'"
-        ) from None
+        problem = "figures need matplotlib, which is not installed; pip install 'graph-sharpen[figures]'"
+        raise InputError(problem) from None
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # its stubs list every key by name
         yield
 
