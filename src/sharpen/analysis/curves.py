@@ -144,15 +144,6 @@ def glass_bands(curves: Sequence[Curve]) -> list[Band]:
     return bands
 
 
-def every_band(bands: Sequence[Band]) -> list[Band]:
-    """The bands, and those of the datasets with every λ.
-
-    >>> every_band([])
-    []
-    """
-    return [*bands, *(band.whole for band in bands if band.whole is not None)]
-
-
 def _band(model: str, lams: Iterable[float], values: Mapping[str, Mapping[float, float]]) -> Band:
     lams = tuple(sorted(lams))
     table = np.array([[value[lam] for lam in lams] for value in values.values()])

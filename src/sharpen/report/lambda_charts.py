@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sharpen.analysis.curves import Band, Curve, every_band, glass_bands
+from sharpen.analysis.curves import Band, Curve, glass_bands
 from sharpen.errors import InputError
 from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
@@ -139,8 +139,9 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
     """
     bands = glass_bands(curves)
     _some(bands)
-    lams = [lam for band in every_band(bands) for lam in band.lams]
-    quartiles = np.concatenate([values for band in every_band(bands) for values in (band.lower, band.upper)])
+    every = [*bands, *(band.whole for band in bands if band.whole is not None)]
+    lams = [lam for band in every for lam in band.lams]
+    quartiles = np.concatenate([values for band in every for values in (band.lower, band.upper)])
     # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
     y = _symlog("Glass's Δ of the test score", 2, min(quartiles.min(), -1), max(quartiles.max(), 1))
     charts = []

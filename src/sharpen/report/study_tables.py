@@ -179,9 +179,12 @@ _DETAILS = {
 
 
 def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]:
-    d = effect.difference
+    d, ours = effect.difference, None if effect.consistency is None else effect.consistency.consistent
     side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
     choice = _choice(cell, side, study)
+    is_lam = choice is not None and choice.numbers["lam"] is not None
+    star = lambda_star(cell.dataset, cell.model) if is_lam else None
+    said, spread = effect.published, effect.published_sd
     row: dict[str, Place] = {
         "dataset": Value.words(dataset_title(cell.dataset), key=cell.dataset),
         "model": Value.words(model_title(cell.model), key=cell.model),
@@ -191,21 +194,21 @@ def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]
         "variant": own_score(side),
         "variant_paper": _paper("", side),
         "chosen": choice,
+        "lambda_star": None if star is None else Value.number(star),
+        "paper": None if said is None else Value.quoted("", said, spread, difference=True),
+        "consistent": {True: "yes", False: "no", None: None}[ours],
         "note": effect.reason,
     }
-    if choice is not None and choice.numbers["lam"] is not None:
-        star = lambda_star(cell.dataset, cell.model)
-        row["lambda_star"] = None if star is None else Value.number(star)
-    if effect.published is not None:
-        row["paper"] = Value.quoted("", effect.published, effect.published_sd, difference=True)
-    if effect.consistency is not None and effect.consistency.consistent is not None:
-        row["consistent"] = "yes" if effect.consistency.consistent else "no"
     if d is not None:
-        row["gain"] = Value.gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
-        row["bootstrap"] = None if d.bootstrap_interval is None else Value.interval(*d.bootstrap_interval)
-        row |= {"p": Value.chance(d.t_p), "p_holm": Value.chance(effect.corrected_p)}
-        row |= {"p_wilcoxon": Value.chance(d.wilcoxon_p), "wins": f"{d.wins}/{d.ties}/{d.losses}"}
-        row["glass"] = Value.number(effect.glass, sign=True)
+        row |= {
+            "gain": Value.gain(d.difference, d.t_interval, effect.n, splits=effect.splits),
+            "bootstrap": None if d.bootstrap_interval is None else Value.interval(*d.bootstrap_interval),
+            "p": Value.chance(d.t_p),
+            "p_holm": Value.chance(effect.corrected_p),
+            "p_wilcoxon": Value.chance(d.wilcoxon_p),
+            "wins": f"{d.wins}/{d.ties}/{d.losses}",
+            "glass": Value.number(effect.glass, sign=True),
+        }
     return row
 
 
@@ -247,15 +250,13 @@ def is_heterophilous(dataset: str) -> bool:
     return dataset in CATALOG and CATALOG[dataset].heterophilous
 
 
-def own_score(side: Side) -> Value | None:
-    """Mean, spread and number of a side's runs; nothing without a score."""
-    return None if side.mean is None else Value.score(side.mean, side.sd, side.n)
+def own_score(side: Side, planned: int | None = None) -> Value | None:
+    """Mean, spread and number of a side's runs, which is not told where it is as planned; nothing without a score."""
+    return None if side.mean is None else Value.score(side.mean, side.sd, side.n, tell_n=side.n != planned)
 
 
 def _score(side: Side, planned: int) -> Value:
-    if side.mean is None:
-        return Value.reason(side.reason or "no score")
-    return Value.score(side.mean, side.sd, side.n, tell_n=side.n != planned)
+    return own_score(side, planned) or Value.reason(side.reason or "no score")
 
 
 def _gain(effect: Effect) -> tuple[Value, ...]:

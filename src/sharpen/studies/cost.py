@@ -198,8 +198,3 @@ def duration(seconds: float) -> str:
     if minutes < 90:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min" if minutes < 600 else f"{minutes / 60:,.0f} h"
-
-
-def total_seconds(costs: Costs, populations: Iterable[Sequence[Trial]]) -> float:
-    """The time that all of them will take, one after another."""
-    return sum(costs.seconds(population) for population in populations)

@@ -23,7 +23,7 @@ from sharpen.errors import InputError
 from sharpen.store import Store, StoreError
 from sharpen.store.claims import this_host
 from sharpen.store.rescue import add_or_rescue
-from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
+from sharpen.studies.cost import CAUTION, Costs, duration
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
 from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
@@ -310,8 +310,8 @@ class _Flights:
 
 
 def _time(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
-    longest = max(map(costs.seconds, populations))
-    return duration(max(longest, total_seconds(costs, populations) / workers))
+    seconds = [costs.seconds(population) for population in populations]
+    return duration(max(*seconds, sum(seconds) / workers))
 
 
 def _runs(count: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharpen.store import Store
-from sharpen.studies.cost import Costs, total_seconds
+from sharpen.studies.cost import Costs
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
 from sharpen.studies.work import Sizes, Work, why_no_data
@@ -78,7 +78,7 @@ def progress(
                 done=len(ids - missing.keys()),
                 running=len(ids & running),
                 missing=len(ids & missing.keys() - running),
-                seconds=total_seconds(costs, work.populations(todo, costs, sizes)),
+                seconds=sum(map(costs.seconds, work.populations(todo, costs, sizes))),
                 reason=reason,
             )
         )
