@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharpen.analysis.outcome import CellOutcome, Outcome
-from sharpen.analysis.runs import Side
 from sharpen.evaluation import PairedDifference, by_split, paired_difference
 
 _Series = NDArray[np.float64]
@@ -92,7 +91,8 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
         return None
     before, after = (
         Trajectories(
-            _label(cell.sides[name]), *(np.array([of[key][trace] for key in keys], float) for trace in _TRACES)
+            f"λ = {trial.lam:g}" if (trial := cell.sides[name].trial) else name,
+            *(np.array([of[key][trace] for key in keys], float) for trace in _TRACES),
         )
         for name, of in ((contrast.against, baseline), (contrast.variant, sharpened))
     )
@@ -104,7 +104,3 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
         gap=paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1))),
         above=float((after.gap.mean(0) > before.gap.mean(0)).mean()),
     )
-
-
-def _label(side: Side) -> str:
-    return side.name if side.trial is None else f"λ = {side.trial.lam:g}"

@@ -232,9 +232,8 @@ def _targets(logits: ArrayLike, y: ArrayLike, smoothing: float, field: str, dime
     z, classes = np.asarray(logits, dtype=np.float64), np.asarray(y)
     if z.ndim != dimensions or classes.shape != (z.shape[-2],) or not len(classes):
         shape = ", ".join("KNC"[-dimensions:])
-        raise InputError(
-            f"has shape {z.shape} and y {classes.shape}; give [{shape}] and [N], N at least 1", field=field
-        )
+        problem = f"has shape {z.shape} and y {classes.shape}; give [{shape}] and [N], N at least 1"
+        raise InputError(problem, field=field)
     target = np.full(z.shape[-2:], smoothing / max(1, z.shape[-1] - 1))
     target[np.arange(len(target)), classes] = 1 - smoothing
     return z, target

@@ -102,19 +102,15 @@ def consistent_with(
         problem = f"is {published_mean}; give the published number, or skip what was not reported"
         raise InputError(problem, field="published_mean")
     if n_published < 1 or (published_std is not None and not published_std >= 0):
-        raise InputError(
-            f"is {published_std} over n_published {n_published} runs; "
-            "give a standard deviation of at least 0 (or None) and a number of runs of at least 1",
-            field="published_std",
-        )
+        way = "give a standard deviation of at least 0 (or None) and a number of runs of at least 1"
+        raise InputError(f"is {published_std} over n_published {n_published} runs; {way}", field="published_std")
     difference = float(ours.mean() - published_mean)
     n, sd = ours.size, spread(ours)
     published_sd = None if n_published == 1 else published_std
     if not sd and not published_sd:
         return Consistency(None, difference, None, None, None, "neither side has a spread to judge by")
-    note = None
     if sd is not None and published_sd is not None:
-        interval, p = welch(difference, sd, n, published_sd, n_published, level)
+        note, (interval, p) = None, welch(difference, sd, n, published_sd, n_published, level)
     else:
         note = f"{'our' if sd is None else 'the published'} spread is unknown; the other side's stands in for it"
         known, freedom = (published_sd, n_published - 1) if sd is None else (sd, n - 1)

@@ -66,8 +66,8 @@ def curve_chart(curve: Curve, title: str = "Test score over λ", note: str = "")
     >>> curve_chart(Curve("cora", "gcn", "accuracy", points, 5))["series"][0]["high"]
     [81.0, 81.5]
     """
-    zero, nan = curve.zero.mean, float("nan")
-    low, high = _limits(curve)
+    zero, (low, high) = curve.zero.mean, _limits(curve)
+    ends = [point.interval or (np.nan, np.nan) for point in curve.points]
     return lines(
         title,
         _lam(),
@@ -78,8 +78,8 @@ def curve_chart(curve: Curve, title: str = "Test score over λ", note: str = "")
                 model_info(curve.model).color,
                 [point.lam for point in curve.points],
                 [point.mean for point in curve.points],
-                low=[zero + point.interval[0] if point.interval else nan for point in curve.points],
-                high=[zero + point.interval[1] if point.interval else nan for point in curve.points],
+                low=[zero + end for end, _ in ends],
+                high=[zero + end for _, end in ends],
             ),
             series("λ = 0", "grey", [curve.points[0].lam, curve.points[-1].lam], [zero, zero], dash=True),
         ],
@@ -117,8 +117,7 @@ def _limits(curve: Curve) -> tuple[float, float]:
     means = np.array([point.mean for point in curve.points])
     low, high = np.quantile(means, 0.1), means.max()
     room = max(high - low, 0.4)
-    halves = [(p.interval[1] - p.interval[0]) / 2 for p in curve.points if p.interval is not None]
-    half = float(np.median(halves)) if halves else 0.0
+    half = float(np.median([(p.interval[1] - p.interval[0]) / 2 for p in curve.points if p.interval] or [0.0]))
     bottom = min(max(means.min() - 0.1 * room, low - 0.6 * room), low - half)
     top = max(high + 0.25 * room, high + half)
     chosen = None if curve.chosen is None else curve.at(curve.chosen)
@@ -152,8 +151,8 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
             drawn.append(_band(whole, f"the {len(whole.datasets)} with every λ", color, dash=True, pale=True))
         title, x = counted_model(band.model, len(band.datasets)), _lam(min=min(lams), max=max(lams))
         charts.append(lines(title, x, y, drawn, zero=True, upright=True, height=220))
-    wholes = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
-    dashed = f"Dashed and pale: the datasets with every λ, {', '.join(wholes)}. " if wholes else ""
+    wholes = ", ".join(f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None)
+    dashed = f"Dashed and pale: the datasets with every λ, {wholes}. " if wholes else ""
     columns = 2 if len(charts) == 4 else 3
     return Charts(
         "Glass's Δ over λ",

@@ -75,9 +75,8 @@ class Table:
     def __post_init__(self) -> None:
         for index, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise InputError(
-                    f"row {index} of table {self.title!r} has {len(row)} places for {len(self.columns)} columns; give one each"
-                )
+                places = f"{len(row)} places for {len(self.columns)} columns"
+                raise InputError(f"row {index} of table {self.title!r} has {places}; give one each")
 
 
 def to_markdown(table: Table) -> str:
@@ -226,9 +225,12 @@ def latex_text(text: str) -> str:
     >>> print(latex_text("50 % of λ_0 ± 3"))
     50 \% of $\lambda$\_0 $\pm$ 3
     """
-    return "".join(map(_latex_character, " ".join(text.split())))
+    return "".join(
+        _LATEX.get(c) or (c if c.isascii() or "À" <= c <= "ſ" else f"U+{ord(c):04X}") for c in " ".join(text.split())
+    )
 
 
+_COMMANDS = ["pm", "times", "le", "ge", "cdot", "to", "lambda", "Delta", "delta", "sigma", "star", "surd"]
 _LATEX = {
     **{c: f"\\{c}" for c in "%&#$_{}"},
     "\\": r"\textbackslash{}",
@@ -238,24 +240,9 @@ _LATEX = {
     **{c: f"${c}$" for c in "<>|"},
     "[": "{[}",  # after a line break it would be read as an optional argument
     "]": "{]}",
-    **{"−": "$-$", "±": r"$\pm$", "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "·": r"$\cdot$", "→": r"$\to$"},
-    **{
-        "λ": r"$\lambda$",
-        "Δ": r"$\Delta$",
-        "δ": r"$\delta$",
-        "σ": r"$\sigma$",
-        "²": "$^2$",
-        "★": r"$\star$",
-        "√": r"$\surd$",
-    },
-    **{"–": "--", "—": "---", "…": r"\dots{}", "’": "'", "“": "``", "”": "''", "\u00a0": "~"},
+    **{c: rf"$\{name}$" for c, name in zip("±×≤≥·→λΔδσ★√", _COMMANDS, strict=True)},
+    **{"−": "$-$", "²": "$^2$", "–": "--", "—": "---", "…": r"\dots{}", "’": "'", "“": "``", "”": "''", "\u00a0": "~"},
 }
-
-
-def _latex_character(c: str) -> str:
-    if c in _LATEX:
-        return _LATEX[c]
-    return c if c.isascii() or "À" <= c <= "ſ" else f"U+{ord(c):04X}"
 
 
 def values(place: Place) -> tuple[Value, ...]:

@@ -14,15 +14,9 @@ from sharpen.studies.tuning import CHOSEN
 from sharpen.studies.yaml_source import Source, Where
 from sharpen.trial import Trial
 
-_ELSEWHERE = {
-    **dict.fromkeys(
-        ("split", "seed"), "every variant has the runs of the protocol; leave it out, or give their number as runs"
-    ),
-    **dict.fromkeys(
-        ("dataset", "model"), "every variant has the cells of the study; name those under datasets and models"
-    ),
-    "λ": "write it as lam",
-}
+_RUNS = "every variant has the runs of the protocol; leave it out, or give their number as runs"
+_CELLS = "every variant has the cells of the study; name those under datasets and models"
+_ELSEWHERE = {"split": _RUNS, "seed": _RUNS, "dataset": _CELLS, "model": _CELLS, "λ": "write it as lam"}
 # What a variant may set: the rest of a trial comes from its cell and its run.
 _FIELDS = (*(f.name for f in fields(Trial) if f.name not in _ELSEWHERE), "configuration")
 _FLAGS = ("residual", "input_linear", "sharpen_val")
