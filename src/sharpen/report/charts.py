@@ -209,11 +209,13 @@ def dots(title: str, rows: Sequence[Chart], unit: str, **options: Any) -> Chart:
 
 def table(columns: Sequence[Chart], **options: Any) -> Chart:
     """Rows that can be sorted and searched; options: ``sort`` (a column's index), ``down``, ``rows`` (how many are shown at a
-    time), ``plain`` (without a search), ``things`` (what the rows are), ``search``.
+    time), ``plain`` (without a search), ``things`` (what the rows are, and so what is searched).
 
     >>> table([texts("class", ["a"])])["columns"]
     [{'name': 'class', 'kind': 'text', 'values': ['a']}]
     """
+    if "things" in options:
+        options["search"] = f"Search {options['things']}"
     return {"kind": "table", "title": "", "columns": list(columns), "wide": True, **options}
 
 

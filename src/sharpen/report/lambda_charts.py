@@ -13,14 +13,7 @@ from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import brief
 from sharpen.report.charts import Chart, axis, cell_grid, lines, model_series, rounded, series
-from sharpen.report.names import (
-    cell_title,
-    counted_model,
-    dataset_title,
-    metric_title,
-    model_title,
-    span,
-)
+from sharpen.report.names import cell_title, counted_model, dataset_title, metric_title, model_title, span
 
 # Quartiles of fewer say less than the values themselves.
 _FEWEST_BOXED = 5

@@ -9,17 +9,7 @@ import numpy as np
 
 from sharpen.advice import first_choice
 from sharpen.analysis.outcome import Outcome
-from sharpen.analysis.rates import (
-    RateCurve,
-    RatePoint,
-    Rule,
-    Verdict,
-    derive_rule,
-    halves,
-    judge,
-    merged,
-    rate_curves,
-)
+from sharpen.analysis.rates import RateCurve, RatePoint, Rule, Verdict, derive_rule, halves, judge, merged, rate_curves
 from sharpen.evaluation import paired_difference
 from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report, Sentences, Tables
 from sharpen.report.cells import Value, signed
@@ -78,12 +68,7 @@ def rates_report(scored: _Scored) -> Report:
     if short:
         lacking = f"{short} of {len(whole.cells)} cells have no run yet, over all numbers of labels."
         blocks.append(Sentences(MISSING, (lacking,)))
-    return Report(
-        study=study,
-        outcome=whole,
-        blocks=tuple(blocks),
-        data=details(whole),
-    )
+    return Report(study=study, outcome=whole, blocks=tuple(blocks), data=details(whole))
 
 
 def _variants(study: Study) -> list[str]:

@@ -5,13 +5,4 @@ from sharpen.studies.plan import plan
 from sharpen.studies.protocol import PROTOCOLS, runs
 from sharpen.studies.spec import Study
 
-__all__ = [
-    "PROTOCOLS",
-    "Study",
-    "each_once",
-    "list_studies",
-    "load_study",
-    "own_studies",
-    "plan",
-    "runs",
-]
+__all__ = ["PROTOCOLS", "Study", "each_once", "list_studies", "load_study", "own_studies", "plan", "runs"]

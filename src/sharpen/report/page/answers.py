@@ -42,7 +42,6 @@ def suggested_sections(summary: Mapping[str, Any]) -> list[Chart]:
         rows=20,
         plain=len(rows) <= 20,
         things="nodes",
-        search="Search nodes",
     )
     text = (
         "The unlabeled nodes whose labels would settle most of the others, in the order in which to label them. The last column is "
@@ -78,7 +77,6 @@ def predicted_sections(
         rows=12,
         plain=len(names) <= 12,
         things="classes",
-        search="Search classes",
     )
     abstained = ""
     if summary["abstain"] is not None:

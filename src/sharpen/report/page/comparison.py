@@ -147,8 +147,7 @@ def _against_lam(comparison: Comparison) -> Chart:
         mean = None if d is None else d.mean_a
         low, high = (None, None) if d is None or d.t_interval is None else (d.mean_b + end for end in d.t_interval)
         rows.append((variant.lam, variant.val, mean, low, high))
-    table = np.array(rows, dtype=np.float64)
-    x, val, test, lows, highs = table[np.argsort(table[:, 0])].T
+    x, val, test, lows, highs = np.array(sorted(rows, key=lambda row: row[0] or 0.0), dtype=np.float64).T
     metric = metric_title(comparison.metric)
     marks = [] if comparison.chosen is None else [{"x": comparison.chosen, "label": f"chosen: {comparison.chosen:g}"}]
     chart = lines(
@@ -256,17 +255,16 @@ def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Datas
 
 
 def _facts(dataset: Dataset, result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    graph = dataset.graph
-    entries = [
-        ("data", f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, "
-         f"{graph.num_classes} classes"),
+    graph, settings = dataset.graph, dict(result["settings"])
+    settings["lam_labeled"] = "−λ" if settings.get("lam_labeled") is None else settings["lam_labeled"]
+    size = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features"
+    return [
+        ("data", f"{dataset.name}: {size}, {graph.num_classes} classes"),
         ("fingerprint of the graph", str(result["fingerprint"])),
         ("splits", ", ".join(f"{name} ({key[:8]})" for name, key in result["split_ids"].items())),
         ("seeds", ", ".join(dict.fromkeys(str(entry["seed"]) for entry in result["pairs"]))),
-    ]  # fmt: skip
-    settings = dict(result["settings"])
-    settings["lam_labeled"] = "−λ" if settings.get("lam_labeled") is None else settings["lam_labeled"]
-    entries += [(key, described(value)) for key, value in settings.items() if key != "dataset"]
-    entries += [("device", f"{result['device']}, {result['precision']}"), ("time", f"{result['seconds']:.1f} s")]
-    entries += [(f"version of {name}", str(number)) for name, number in result["versions"].items()]
-    return entries
+        *((key, described(value)) for key, value in settings.items() if key != "dataset"),
+        ("device", f"{result['device']}, {result['precision']}"),
+        ("time", f"{result['seconds']:.1f} s"),
+        *((f"version of {name}", str(number)) for name, number in result["versions"].items()),
+    ]

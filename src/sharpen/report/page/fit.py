@@ -296,7 +296,6 @@ def _candidates(summary: Mapping[str, Any]) -> Chart:
         down=True,
         rows=8,
         things="candidates",
-        search="Search candidates",
     )
 
 
