@@ -96,11 +96,6 @@ def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynam
         )
         for name, of in ((contrast.against, baseline), (contrast.variant, sharpened))
     )
-    return Dynamics(
-        dataset=cell.dataset,
-        model=cell.model,
-        baseline=before,
-        sharpened=after,
-        gap=paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1))),
-        above=float((after.gap.mean(0) > before.gap.mean(0)).mean()),
-    )
+    gap = paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1)))
+    above = float((after.gap.mean(0) > before.gap.mean(0)).mean())
+    return Dynamics(cell.dataset, cell.model, before, after, gap, above)

@@ -215,16 +215,8 @@ def outcome(
     ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
     every = frame[frame["id"].isin(ids)] if len(frame) else frame
     own = every.drop_duplicates("id") if len(frame) else frame
-    return Outcome(
-        study=study,
-        protocol=protocol,
-        cells=tuple(_corrected(cells)),
-        planned=len(ids),
-        finished=len(own),
-        costs=costs(every),
-        provenance=provenance(own),
-        max_epochs=max_epochs,
-    )
+    told = tuple(_corrected(cells))
+    return Outcome(study, protocol, told, len(ids), len(own), costs(every), provenance(own), max_epochs)
 
 
 def _finished(frame: pd.DataFrame, score: str) -> dict[str, Run]:
@@ -259,16 +251,8 @@ def _cell(
     none = all(not side.runs for side in sides.values())
     sides = {name: _beside_published(study, protocol, planned, side) for name, side in sides.items()}
     effects = tuple(_effect(study, planned, contrast, sides, bootstrap) for contrast in study.compare)
-    return CellOutcome(
-        dataset=dataset,
-        model=model,
-        metric=metric,
-        planned=size,
-        splits=len({split for split, _ in pairs}),
-        sides=sides,
-        effects=effects,
-        reason=(planned.reason or absent) if none else None,
-    )
+    splits, reason = len({split for split, _ in pairs}), (planned.reason or absent) if none else None
+    return CellOutcome(dataset, model, metric, size, splits, sides, effects, reason)
 
 
 def _shortfall(side: Side, absent: str) -> str | None:

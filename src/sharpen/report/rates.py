@@ -15,7 +15,7 @@ from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report,
 from sharpen.report.cells import Value, signed
 from sharpen.report.charts import Chart, axis, lines, series
 from sharpen.report.names import cell_title, dataset_title, model_title, plural
-from sharpen.report.study_tables import details
+from sharpen.report.study_tables import details, own_score
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.protocol import rate_of
 from sharpen.studies.spec import Contrast, Study
@@ -209,12 +209,8 @@ def _rate_table(
     epoch: str, study: Study, outcomes: Sequence[Outcome], curves: Sequence[RateCurve], model: str
 ) -> Table:
     """A row for each graph and number of labels: plain training's score, then the gain of every variant over it."""
-    gains = {
-        (curve.dataset, curve.variant, point.rate): point
-        for curve in curves
-        if curve.model == model
-        for point in curve.points
-    }
+    own = [curve for curve in curves if curve.model == model]
+    gains = {(curve.dataset, curve.variant, point.rate): point for curve in own for point in curve.points}
     variants = [name for name in _variants(study) if any(name == variant for _, variant, _ in gains)]
     assert study.baseline is not None  # a study with comparisons has one
     plain = {
@@ -227,11 +223,11 @@ def _rate_table(
         (
             dataset_title(dataset),
             rate.words,
-            None if side.mean is None else Value.score(side.mean, side.sd, side.n),
+            own_score(side),
             *(_gain(gains.get((dataset, variant, rate)), side.n) for variant in variants),
         )
         for dataset in study.datasets
-        for rate in sorted({rate for own, rate in plain if own == dataset})
+        for rate in sorted({rate for name, rate in plain if name == dataset})
         if (side := plain[dataset, rate]).runs
     ]
     columns = [

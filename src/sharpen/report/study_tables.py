@@ -86,16 +86,13 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     3
     """
     wanted = tuple(outcome.study.compare if contrasts is None else contrasts)
-    pairs = [(cell, effect) for contrast in wanted for cell, effect in outcome.effects(contrast.name)]
-    rows = [
-        _detail(cell, effect, outcome.study)
-        for cell, effect in pairs
-        if effect.difference is not None or not only_pairs
-    ]
+    pairs = [pair for contrast in wanted for pair in outcome.effects(contrast.name)]
+    shown = [(cell, effect) for cell, effect in pairs if effect.difference is not None or not only_pairs]
+    rows = [_detail(cell, effect, outcome.study) for cell, effect in shown]
     kept = list(_DETAILS)
     if only_pairs:
-        kept = [name for name in kept if any(row.get(name) is not None for row in rows)]
-        kept = [name for name in kept if name != "comparison" or len(wanted) > 1]
+        filled = {name for row in rows for name, place in row.items() if place is not None}
+        kept = [name for name in kept if name in filled and (name != "comparison" or len(wanted) > 1)]
     notes = [_READING, _tests_note([outcome.effects(contrast.name) for contrast in wanted])]
     if any(row.get("consistent") is not None for row in rows):
         notes.append(

@@ -58,6 +58,8 @@ class Costs:
 
     def __init__(self, kind: str, device: str | None, precision: str, frame: pd.DataFrame | None = None) -> None:
         self.kind, self.device, self.precision = kind, device, precision
+        # Seconds that a population costs however small it is: once, and in each epoch.
+        self.once, self._each = _FIXED[kind]
         self._sizes = {info.name: (info.nodes, info.edges, info.features) for info in CATALOG.values()}
         self._seen: dict[_Shape, list[_Seen]] = {}
         self._rates: dict[_Shape, float] = {}
@@ -71,11 +73,6 @@ class Costs:
             rows: Iterable[Any] = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"]).itertuples()
             for row in rows:
                 self._learn(_shape(row), row.epochs, row.seconds, row.members)
-
-    @property
-    def once(self) -> float:
-        """Seconds that a population costs however small it is."""
-        return _FIXED[self.kind][0]
 
     def learn(self, records: Sequence[Record]) -> None:
         """Takes a finished population into account, or a part of one that memory divides."""
@@ -92,8 +89,7 @@ class Costs:
             self._rates.clear()
 
     def _fixed(self, epochs: int) -> float:
-        once, each = _FIXED[self.kind]
-        return once + each * epochs
+        return self.once + self._each * epochs
 
     def seconds(self, trials: Sequence[Trial]) -> float:
         """The time that one population of these trials will take."""

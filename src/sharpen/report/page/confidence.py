@@ -54,14 +54,14 @@ def _bins(name: str, color: str, table: Reliability, **options: Any) -> Chart:
 def coverage_chart(
     curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]],
     note: str = "",
-    intervals: dict[str, tuple[np.ndarray, np.ndarray, list[str]]] | None = None,
+    interval: tuple[np.ndarray, np.ndarray, list[str]] | None = None,
 ) -> Chart:
     """What abstaining buys: accuracy among the answered, as fewer and fewer are.
 
     Args:
         curves: By name: a colour, thresholds, the share answered at each, the accuracy among those.
         note: Below the chart.
-        intervals: By name, for curves of a few points: the ends of the interval of each accuracy, and what it rests on.
+        interval: Where there is one curve of a few points: the ends of the interval of each accuracy, and what it rests on.
 
     >>> threshold, share, right = np.array([0.0, 0.9]), np.array([1.0, 0.5]), np.array([0.8, 0.9])
     >>> coverage_chart({"λ = 0.5": ("blue", threshold, share, right)})["series"][0]["y"]
@@ -73,8 +73,8 @@ def coverage_chart(
         known = np.isfinite(right)
         options: dict[str, Any] = {"dash": True} if color == "grey" else {}
         notes = [f"answering from {level:.2f} on" for level in threshold[known]]
-        if intervals and name in intervals:
-            low, high, rests_on = intervals[name]
+        if interval is not None:
+            low, high, rests_on = interval
             options |= {"low": 100 * low[known], "high": 100 * high[known]}
             notes = [f"{one}; {other}" for one, other in zip(notes, np.array(rests_on)[known], strict=True)]
         points = len(threshold) < 20

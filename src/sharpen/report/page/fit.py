@@ -90,10 +90,9 @@ def _headline(summary: Mapping[str, Any]) -> str:
     key, name = metric_of(summary)
     expected, guess = summary["expected"], summary["guessing"]
     low, high = (f"{100 * end:.0f}" for end in expected[f"{key}_interval"])
+    found = f"The {name} on nodes like the labeled ones should be about {100 * expected[key]:.0f} %"
     if key == "accuracy":
         found = f"About {100 * expected[key]:.0f} % of the predictions for nodes like the labeled ones should be right"
-    else:
-        found = f"The {name} on nodes like the labeled ones should be about {100 * expected[key]:.0f} %"
     beside = f"always answering {shortened(guess['class'])} would have {100 * guess[key]:.0f} %"
     verdict = "" if guess["better"] else ", and the difference is not clear"
     return f"{found}, between {low} and {high} %; {beside}{verdict}."
@@ -163,7 +162,7 @@ def _confidence(summary: Mapping[str, Any]) -> list[Chart]:
             coverage_chart(
                 {"held-out labels": ("blue", threshold, share, right)},
                 "A point per threshold on the probability, with its 95 % interval.",
-                intervals={"held-out labels": (low, high, notes)},
+                interval=(low, high, notes),
             ),
             text=f"How often answers are right if only sure ones are given. Of the surest 5 %, with a probability of "
             f"{surest['threshold']:.2f} or more: {known}.",

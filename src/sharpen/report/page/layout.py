@@ -59,7 +59,9 @@ def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray
         limit = 0.1 * np.ptp(position, axis=0).max() * (1 - step / _STEPS) + 1e-9
         position = position + force * np.minimum(speed[:, None] * 0.5, limit / (size + 1e-12))
         last = force
-    return _turned(_apart(position))
+    position = _apart(position)
+    position = position - position.mean(0)
+    return position @ np.linalg.svd(position, full_matrices=False)[2].T  # turned so that it is wider than high
 
 
 def _below(position: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -133,10 +135,3 @@ def _apart(position: np.ndarray) -> np.ndarray:
         np.add.at(position, pairs[:, 0], move)
         np.add.at(position, pairs[:, 1], -move)
     return position
-
-
-def _turned(position: np.ndarray) -> np.ndarray:
-    """Turned so that it is wider than high."""
-    centred = position - position.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return centred @ axes.T
