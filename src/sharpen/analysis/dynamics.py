@@ -60,11 +60,7 @@ class Dynamics:
 
 
 def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
-    """The trajectories of every cell that has traces of both sides of the study's first comparison.
-
-    Args:
-        outcome: of a study that compares a sharpened variant with its baseline.
-        traces: by id of the trial and by name, as :meth:`sharpen.studies.Store.traces` gives them.
+    """The trajectories of every cell that has traces (:meth:`sharpen.store.Store.traces`) of both sides of the first comparison.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome

@@ -1,4 +1,7 @@
-"""The result of a fit in sentences: what is expected, what was chosen, and what helped."""
+"""The result of a fit in sentences: what is expected, what was chosen, and what helped.
+
+A summary is what ``sharpen fit`` writes to ``summary.json``; a report, what a classifier has as ``report_``.
+"""
 
 from __future__ import annotations
 
@@ -150,11 +153,7 @@ def accounts(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def fit_lines(summary: Mapping[str, Any]) -> list[str]:
-    """The lines that a finished fit prints.
-
-    Args:
-        summary: What ``sharpen fit`` writes to ``summary.json``.
-    """
+    """The lines that a finished fit prints."""
     rows = [_row(name, account) for name, account in accounts(summary).items()]
     head = "                        accuracy     ECE   Brier  log-loss   (before calibration → after)"
     return [*opening(summary), *([head, *rows] if rows else []), *_closing(summary)]
@@ -168,12 +167,7 @@ def opening(summary: Mapping[str, Any]) -> list[str]:
 
 
 def print_fit(summary: Mapping[str, Any], console: Console) -> None:
-    """Print a finished fit: a table on a terminal, plain lines elsewhere.
-
-    Args:
-        summary: What ``sharpen fit`` writes to ``summary.json``.
-        console: Where to.
-    """
+    """Print a finished fit: a table on a terminal, plain lines elsewhere."""
     if not console.is_terminal or not is_checked(summary):
         for line in fit_lines(summary):
             console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -22,13 +22,7 @@ def write_fit_page(
     probabilities: np.ndarray,
     curves: Mapping[str, Any],
 ) -> None:
-    """The page of a fit from Python.
-
-    Args:
-        path: Where to.
-        report: ``report_`` of a classifier.
-        graph, ids, probabilities, curves: As for :func:`sharpen.report.page.fit_page`.
-    """
+    """The page of a fit from Python, by its ``report_``; all else as for :func:`sharpen.report.page.fit_page`."""
     from sharpen.training.records import versions
 
     beside = {"abstain": None, "total_seconds": report["seconds"], "command": ""}
@@ -42,11 +36,7 @@ def write_fit_page(
 
 
 def fit_html(report: Mapping[str, Any]) -> str:
-    """What a notebook shows: the headline, what was predicted, what helped, and the rows that are compared.
-
-    Args:
-        report: ``report_`` of a classifier.
-    """
+    """What a notebook shows of a ``report_``: the headline, what was predicted, what helped, and the rows that are compared."""
     headline, *lines = opening(report)
     lines += [f"Note: {note}." for note in report["notes"]]
     keys = {"log_loss": "log-loss", "accuracy": "accuracy", "brier": "Brier", "ece": "ECE"}

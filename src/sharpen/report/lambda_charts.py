@@ -20,11 +20,7 @@ _FEWEST_BOXED = 5
 
 
 def gain_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
-    """The gain over λ, one chart for each dataset with a line for each model.
-
-    Args:
-        curves: one for each cell.
-        missing: which λ of the study they do not show (:func:`sharpen.report.missing.missing_lams`).
+    """The gain over λ, one chart for each dataset with a line for each model; it says which λ are missing, as all here do.
 
     >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))

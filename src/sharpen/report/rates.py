@@ -42,11 +42,7 @@ _Scored = Mapping[str, Sequence[Outcome]]
 
 
 def rates_report(scored: _Scored) -> Report:
-    """The report of a study over all of its numbers of labels.
-
-    Args:
-        scored: By score (:data:`EPOCHS` and :data:`QUALITY`), the outcomes of all protocols of one study.
-    """
+    """The report of a study over all numbers of labels: outcomes of its protocols by :data:`EPOCHS` and :data:`QUALITY`."""
     outcomes = scored["test"]
     whole, study = merged(outcomes), outcomes[0].study
     curves = {name: rate_curves(scored[score]) for name, score in EPOCHS.items()}

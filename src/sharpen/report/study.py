@@ -38,11 +38,7 @@ _MOST_GRIDS = 4
 
 
 def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
-    """The report of a study that has trials of its own.
-
-    Args:
-        outcome: what its records say.
-        traces: of its runs, where they were kept.
+    """The report of a study that has trials of its own, from its records and, where they were kept, its traces.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
@@ -71,13 +67,8 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
     missing = missing_lines(outcome) + (untraced_line(outcome, trajectories) if traces is not None else [])
     if missing:
         blocks.append(Sentences(MISSING, tuple(missing)))
-    return Report(
-        study=study,
-        outcome=outcome,
-        blocks=tuple(blocks),
-        data=details(outcome) if study.compare else score_data(outcome),
-        curves=tuple(curves),
-    )
+    data = details(outcome) if study.compare else score_data(outcome)
+    return Report(study, outcome, tuple(blocks), data, curves=tuple(curves))
 
 
 def _findings(outcome: Outcome, curves: Sequence[Curve], trajectories: Sequence[Dynamics], is_curve: bool) -> list[str]:

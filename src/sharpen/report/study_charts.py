@@ -147,10 +147,7 @@ def _entropies(cell: Dynamics) -> list[Chart]:
 
 
 def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
-    """The gain of moving both weights by δ, one chart for each dataset.
-
-    Args:
-        found: by cell, as :func:`sharpen.analysis.steps.offset_steps` gives them.
+    """The gain of moving both weights by δ (:func:`sharpen.analysis.steps.offset_steps`), one chart for each dataset.
 
     >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
     >>> offset_charts({("cora", "gcn"): steps}).views[""][0]["series"][0]["notes"]
@@ -189,10 +186,7 @@ def _offsets(model: str, steps: Sequence[Step]) -> Chart:
 
 
 def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
-    """The gain of every learning rate and dropout around the setting, one small map for each cell.
-
-    Args:
-        found: by cell, as :func:`sharpen.analysis.steps.retune_steps` gives them.
+    """The gain of every learning rate and dropout around the setting (:func:`sharpen.analysis.steps.retune_steps`), a map per cell.
 
     >>> steps = [Step(x, y, x * y, None, chosen=x == 2) for x in (1.0, 2.0) for y in (0.0, 0.1)]
     >>> retune_charts({("cora", "gcn"): steps}).views["Cora"][0]["values"]

@@ -125,11 +125,7 @@ def _not_counted(effects: Sequence[Effect]) -> str:
 
 
 def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[str]:
-    """From 0 up to which λ the median of Glass's Δ over datasets is never negative, per model.
-
-    Args:
-        curves: of all models.
-        missing: which λ they do not show; the first sentence begins with it.
+    """From 0 up to which λ the median of Glass's Δ over datasets is never negative, per model; first, which λ are missing.
 
     >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))

@@ -13,11 +13,7 @@ _STYLES = {"gain": "bold green", "loss": "bold red", "unclear": "", "unknown": "
 
 
 def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
-    """The table of a comparison: the baseline, then one row per λ with its paired difference.
-
-    Args:
-        comparison: what to show.
-        plain: without lines, for files and pipes.
+    """The table of a comparison: the baseline, then one row per λ with its paired difference; plain ones are for files and pipes.
 
     >>> toy = dict(dataset="toy", model="gcn", metric="accuracy", splits=3, seeds=1, val=82.0, test=82.2, test_sd=1.0)
     >>> Console(width=80).print(comparison_table(Comparison(**toy, diverged=0, variants=()), plain=True))

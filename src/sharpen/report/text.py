@@ -12,11 +12,7 @@ from sharpen.studies.cost import duration
 
 
 def report_markdown(report: Report, figure_folder: str | None = None) -> str:
-    """The page of a study.
-
-    Args:
-        report: what to write.
-        figure_folder: where its figures are, seen from the page; None if they were not drawn.
+    """The page of a study; its figures are in a folder, seen from the page, if they were drawn.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome

@@ -24,12 +24,7 @@ _KEYS = ("name", "nodes", "edges", "metric", "splits", *_COLUMNS)
 
 
 def dataset_names(source: Source, where: Where, given: Any) -> tuple[str, ...]:
-    """The datasets of a study by name; graphs of the user's own are read, and have a name from then on.
-
-    Args:
-        source, where: The file, and where in it they stand.
-        given: What stands there.
-    """
+    """The datasets of a study by name; graphs of the user's own are read, and have a name from then on."""
     if isinstance(given, list):
         given = [_added(source, (*where, i), one) if isinstance(one, dict) else one for i, one in enumerate(given)]
     return source.words(where, given, tuple(CATALOG), "dataset")

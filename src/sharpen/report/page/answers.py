@@ -17,9 +17,6 @@ from sharpen.report.page.sections import section, words
 def suggested_sections(summary: Mapping[str, Any]) -> list[Chart]:
     """Nodes worth labeling next, if somebody asked.
 
-    Args:
-        summary: What ``sharpen fit`` writes to ``summary.json``.
-
     >>> suggested_sections({"suggestions": None})
     []
     >>> row = {"id": "n7", "label": "a", "probability": 0.5, "left": 0.8427}
@@ -57,11 +54,7 @@ def predicted_sections(
     probabilities: np.ndarray,
     because: pd.DataFrame | None,
 ) -> list[Chart]:
-    """How many nodes were given each class, and the nodes one by one.
-
-    Args:
-        summary, graph, ids, probabilities, because: As for :func:`sharpen.report.page.fit_page`.
-    """
+    """How many nodes were given each class, and the nodes one by one; arguments as for :func:`sharpen.report.page.fit_page`."""
     counts = summary["predicted"]
     total = max(1, sum(counts.values()))
     names = sorted(counts, key=lambda name: -counts[name])

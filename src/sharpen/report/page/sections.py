@@ -13,13 +13,7 @@ _Views = dict[str, list[Chart]]
 
 
 def section(title: str, *charts: Chart, text: str = "", half: bool = False) -> Chart:
-    """A part of the page with one view.
-
-    Args:
-        title: Its heading.
-        charts: What it shows.
-        text: A sentence above them.
-        half: Whether two such may stand beside each other on a wide screen.
+    """A part of the page with one view; of half ones, two may stand beside each other on a wide screen.
 
     >>> section("Nothing")["views"]
     [{'name': '', 'charts': []}]
@@ -38,13 +32,9 @@ def choice(title: str, views: _Views, *, text: str = "", half: bool = False, sho
 
 
 def chapter(title: str, text: str, views: _Views, *, name: str, shown: int = 0) -> Chart:
-    """One of several parts of a page that are seen one at a time, each in one of several views.
+    """One of several parts of a page that are seen one at a time, each in one of several views of sections.
 
-    Args:
-        title, text: Its heading, and what it is about.
-        views: By name, the sections.
-        name: What the address of the page may call it.
-        shown: The view to begin with.
+    The address of the page may call it by its name; ``shown`` is the view to begin with.
 
     >>> chapter("Main results", "", {"paired": []}, name="main & more")["id"]
     'main-more'
