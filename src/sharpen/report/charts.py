@@ -98,7 +98,7 @@ def series(
     return found
 
 
-def model_series(model: str, x: Iterable[float], y: Iterable[float], **options: Any) -> Chart:
+def model_series(model: str, x: Iterable[float], y: Iterable[float], *, points: bool = False, **options: Any) -> Chart:
     """The curve of a model, in its colour and with its dashes; options as :func:`series` has them.
 
     >>> curve = model_series("sage", [0, 1], [0.5, 1.5])
@@ -106,7 +106,8 @@ def model_series(model: str, x: Iterable[float], y: Iterable[float], **options: 
     ('SAGE', True)
     """
     info = model_info(model)
-    return series(info.title, info.color, x, y, dash=_DASHES[info.dash], **options)
+    drawn: dict[str, Any] = {"points": True} if points else {}
+    return series(info.title, info.color, x, y, **drawn, dash=_DASHES[info.dash], **options)
 
 
 def lines(title: str, x: Chart, y: Chart, curves: Sequence[Chart], **options: Any) -> Chart:
