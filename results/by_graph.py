@@ -24,7 +24,7 @@ from sharpen.entropy import tsallis_entropy
 from sharpen.evaluation import overlap_factor, paired_difference
 from sharpen.evaluation.paired import widened
 from sharpen.paper import published
-from sharpen.report.cells import Gain, Interval, Number, signed
+from sharpen.report.cells import Value, signed
 from sharpen.report.names import cell_title, dataset_title, model_title, plural
 from sharpen.report.tables import Column, Place, Table, to_markdown
 
@@ -170,9 +170,7 @@ def told(effects: Sequence[GraphEffect]) -> Seen:
     said = [e.published for e in effects if e.published is not None]
     count = len(effects)
     clear = sorted((e for e in effects if e.sure), key=lambda e: -abs(e.difference.difference))
-    each = [
-        f"**{dataset_title(e.dataset)} {_gain(e).line().text}**".replace(" ", "\u00a0") for e in clear
-    ]  # on one line
+    each = [f"**{dataset_title(e.dataset)} {_gain(e).text}**".replace(" ", "\u00a0") for e in clear]  # on one line
     near, nearer = (sum(e.within(margin) for e in effects) for margin in (1.0, 0.5))
     lines = [
         f"{signed(float(np.mean([e.difference.difference for e in effects])))} over {count} {plural('graph', count)}",
@@ -325,8 +323,8 @@ def overlapping_cells(found: Found) -> str:
         if d is None or effect.corrected_p is None or effect.corrected_p >= 0.05:
             continue
         wider = [widened(d, overlap_factor(d.n, ratio)) for ratio in _ratios(cell.dataset)]
-        ends = (None if each.t_interval is None else Interval(*each.t_interval) for each in wider)
-        rows.append((cell_title(cell.dataset, cell.model), Gain(d.difference, d.t_interval, tell_n=False), *ends))
+        ends = (None if each.t_interval is None else Value.interval(*each.t_interval) for each in wider)
+        rows.append((cell_title(cell.dataset, cell.model), Value.gain(d.difference, d.t_interval, tell_n=False), *ends))
     if not rows:
         return "No cell is clear yet."
     columns = (
@@ -363,18 +361,18 @@ def _table(title: str, effects: Sequence[GraphEffect]) -> Table:
                 + ("" if len(e.models) == 3 else f" ({', '.join(map(model_title, e.models))})"),
                 str(e.difference.n),
                 _gain(e),
-                Number(e.published, sign=True),
+                Value.number(e.published, sign=True),
                 f"{e.corrected_p:.2g}" if e.corrected_p >= 0.001 else "< 0.001",
                 seen,
                 equal,
-                *(None if d.t_interval is None else Interval(*d.t_interval) for d in wider),
+                *(None if d.t_interval is None else Value.interval(*d.t_interval) for d in wider),
             )
         )
     return Table(title.replace(" - ", " − "), columns, tuple(rows))
 
 
-def _gain(effect: GraphEffect) -> Gain:
-    return Gain(effect.difference.difference, effect.difference.t_interval, tell_n=False)
+def _gain(effect: GraphEffect) -> Value:
+    return Value.gain(effect.difference.difference, effect.difference.t_interval, tell_n=False)
 
 
 def _ratios(dataset: str) -> tuple[float, float]:
@@ -394,6 +392,6 @@ def over_graphs(found: Found) -> str:
     values = [e.difference.difference for e in effects]
     d = paired_difference(values, np.zeros(len(values)), resamples=0)
     return (
-        f"Taken as a sample of graphs, the {d.n} gain {Gain(d.difference, d.t_interval, tell_n=False).line().text} on average (t "
+        f"Taken as a sample of graphs, the {d.n} gain {Value.gain(d.difference, d.t_interval, tell_n=False).text} on average (t "
         f"interval over graphs), {signed(float(np.median(values)))} in the median; {d.wins} of {d.n} lie above zero."
     )

@@ -25,7 +25,7 @@ from sharpen.models.registry import MODELS
 from sharpen.models.zoo.settings import settings_of
 from sharpen.paper import published
 from sharpen.report.builder import Reader
-from sharpen.report.cells import Score
+from sharpen.report.cells import Value
 from sharpen.report.figures.style import new_figure, save_figure
 from sharpen.report.leaderboard import board_sentences, board_table, ranks_table
 from sharpen.report.names import dataset_title, model_title
@@ -85,7 +85,14 @@ def checks(file: Path) -> str:
         split = row["split"] if row["split"] == "public" else "the paper's"
         verdict = "no" if far else "yes"
         rows.append(
-            (title, dataset_title(row["dataset"]), split, Score(ours, sd, int(row["n"])), Score(there, spread), verdict)
+            (
+                title,
+                dataset_title(row["dataset"]),
+                split,
+                Value.score(ours, sd, int(row["n"])),
+                Value.score(there, spread),
+                verdict,
+            )
         )
     columns = ("method", "graph", "split", "ours", "published", "within two combined sd")
     return to_markdown(

@@ -11,7 +11,7 @@ from sharpen.analysis.graphs import graph_effects
 from sharpen.analysis.outcome import Outcome
 from sharpen.evaluation import unpaired_difference
 from sharpen.report.blocks import Charts, Layout
-from sharpen.report.cells import Gain
+from sharpen.report.cells import Value
 from sharpen.report.charts import Chart, forest, forest_row
 from sharpen.report.figures import draw, save_figure
 from sharpen.report.names import dataset_title
@@ -33,7 +33,7 @@ def graphs_figure(found: Found) -> Charts | None:
     effects = graph_effects(found("universal", "paired"), "ts-0.25 - baseline")
     rows = []
     for e in sorted(effects, key=lambda e: -e.difference.difference):
-        gain = Gain(e.difference.difference, e.difference.t_interval, tell_n=False)
+        gain = Value.gain(e.difference.difference, e.difference.t_interval, tell_n=False)
         rows.append(
             forest_row(
                 f"{dataset_title(e.dataset)}\n{_LABELS.get(e.dataset, '60 % labeled')}",
@@ -44,7 +44,7 @@ def graphs_figure(found: Found) -> Charts | None:
                 quoted=e.published,
                 sure=e.sure,
                 strong=e.sure,
-                tail=gain.line().text,
+                tail=gain.text,
                 marker="o",
             )
         )
@@ -77,13 +77,13 @@ def splits_figure(found: Found) -> Charts | None:
                 continue
             group = f"{dataset_title(e.dataset)}, {title}"
             options = {"sure": True, "strong": False}
-            across = Gain(*crossed, tell_n=False)
-            same = Gain(e.difference.difference, e.difference.t_interval, tell_n=False)
+            across = Value.gain(*crossed, tell_n=False)
+            same = Value.gain(e.difference.difference, e.difference.t_interval, tell_n=False)
             rows += [
-                forest_row(group, "", "amber", *crossed, quoted=e.published, tail=across.line().text, marker="o", **options),
+                forest_row(group, "", "amber", *crossed, quoted=e.published, tail=across.text, marker="o", **options),
                 forest_row(
                     group, "", "blue", e.difference.difference, e.difference.t_interval, quoted=None,
-                    tail=same.line().text, marker="o", **options
+                    tail=same.text, marker="o", **options
                 ),
             ]  # fmt: skip
     if not rows:

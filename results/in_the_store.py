@@ -13,7 +13,7 @@ from split_story import PLANETOID, Found
 from sharpen.analysis.outcome import CellOutcome
 from sharpen.analysis.ranking import rankings
 from sharpen.paper import lambda_star
-from sharpen.report.cells import Gain, Number, signed
+from sharpen.report.cells import Value, signed
 from sharpen.report.names import cell_title, dataset_title, model_title
 from sharpen.report.study_tables import own_score
 from sharpen.report.tables import Column, Place, Table, to_markdown
@@ -42,8 +42,8 @@ def easy_splits(found: Found) -> str:
                 cell_title(cell.dataset, cell.model),
                 own_score(side),
                 own_score(draws),
-                Number(above[-1], sign=True),
-                Number(apart[-1], 1, sign=True),
+                Value.number(above[-1], sign=True),
+                Value.number(apart[-1], 1, sign=True),
             )
         )
     if not rows:
@@ -121,7 +121,7 @@ def tuning(found: Found) -> str:
         f"{signed(over['ts-0.3'])}; the best of 40 fixed ones, by hindsight, is λ = {best.removeprefix('ts-')}."
     )
     by = gains.groupby("graph", sort=False).mean()
-    rows = tuple((dataset_title(str(g)), *(Number(float(v), sign=True) for v in row)) for g, row in by.iterrows())
+    rows = tuple((dataset_title(str(g)), *(Value.number(float(v), sign=True) for v in row)) for g, row in by.iterrows())
     titles = ("validation nodes say", "test nodes say", "fixed λ = 0.25", "fixed λ = 0.3")
     columns = (Column("graph", "graph"), *(Column(k, t, "right") for k, t in zip(by.columns, titles, strict=True)))
     title = "The gain of λ by validation, and of a fixed λ, mean over GCN, SAGE and GAT, paper protocol"
@@ -156,8 +156,8 @@ def no_message_passing(found: Found) -> str:
         (
             dataset_title(e.dataset),
             lam,
-            Gain(e.difference.difference, e.difference.t_interval, e.runs),
-            Number(said, sign=True),
+            Value.gain(e.difference.difference, e.difference.t_interval, e.runs),
+            Value.number(said, sign=True),
         )
         for e, lam, said in message_passing(found)
     )

@@ -15,7 +15,7 @@ from sharpen.analysis.dynamics import Traces, dynamics
 from sharpen.analysis.outcome import NOT_RUN, Outcome
 from sharpen.analysis.provenance import costs
 from sharpen.analysis.ranking import rankings
-from sharpen.report.cells import Number, Quoted, Reason
+from sharpen.report.cells import Value
 from sharpen.report.missing import missing_lams
 from sharpen.report.names import cell_title, dataset_title, minus
 from sharpen.report.shares import run_seconds, shares, was_run
@@ -58,7 +58,7 @@ def tallies(found: Found) -> str:
             everywhere = [e for _, e in outcome.effects(contrast)]
             counts = tally(everywhere)
             if counts is None:
-                rows.append((claim, minus(contrast), protocol, Reason(_so_far(outcome)), *[None] * 5))
+                rows.append((claim, minus(contrast), protocol, Value.reason(_so_far(outcome)), *[None] * 5))
                 continue
             both = [
                 (e.difference.difference, e.published)
@@ -73,8 +73,8 @@ def tallies(found: Found) -> str:
                     protocol,
                     str(counts.cells) + (f" ({diverged} more diverged)" if diverged else ""),
                     str(len(both)),
-                    Number(float(np.mean([ours for ours, _ in both])) if both else None, sign=True),
-                    Number(float(np.mean([paper for _, paper in both])) if both else None, sign=True),
+                    Value.number(float(np.mean([ours for ours, _ in both])) if both else None, sign=True),
+                    Value.number(float(np.mean([paper for _, paper in both])) if both else None, sign=True),
                     f"{counts.gains} / {counts.unclear} / {counts.losses}",
                     f"{counts.corrected_gains} / {counts.corrected_losses}",
                 )
@@ -115,9 +115,9 @@ def baselines(main: Outcome) -> str:
             (
                 cell_title(cell.dataset, cell.model),
                 own_score(side),
-                Quoted("", said.mean, said.sd),
-                Number(found.difference, sign=True),
-                Number(found.distance, 1, sign=True),
+                Value.quoted("", said.mean, said.sd),
+                Value.number(found.difference, sign=True),
+                Value.number(found.distance, 1, sign=True),
             )
         )
     if distances:
@@ -199,7 +199,7 @@ def ranks(study: Study, main: Outcome) -> str:
             (
                 dataset_title(ranking.dataset),
                 *(
-                    Reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, place {ranking.place(e)[0]}"
+                    Value.reason(NOT_RUN) if e is None else f"{e.method} {e.mean:.2f}, place {ranking.place(e)[0]}"
                     for e in kinds
                 ),
                 f"{others[0].method} {others[0].mean:.2f}" if others else None,

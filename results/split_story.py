@@ -12,7 +12,7 @@ import numpy as np
 from sharpen.analysis.outcome import NOT_RUN, CellOutcome, Effect, Outcome
 from sharpen.analysis.runs import Side, pairs_of_runs, scores_of_pairs
 from sharpen.evaluation import UnpairedDifference, paired_difference, unpaired_difference
-from sharpen.report.cells import Gain, Number, Quoted, Reason
+from sharpen.report.cells import Value
 from sharpen.report.names import cell_title, minus
 from sharpen.report.study_tables import own_score
 from sharpen.report.study_text import sentences
@@ -64,7 +64,9 @@ def tuned_elsewhere(found: Found) -> str:
         others = [plain.sides[name] for name in ("baseline", "ts-0.25")]
         if cell.dataset not in PLANETOID or trial is None or not all(_whole(side) for side in (star, *others)):
             continue
-        rows.append((cell_title(cell.dataset, cell.model), Number(trial.lam), *(_of_sides(star, o) for o in others)))
+        rows.append(
+            (cell_title(cell.dataset, cell.model), Value.number(trial.lam), *(_of_sides(star, o) for o in others))
+        )
     if not rows:
         return "Not run yet."
     columns = (
@@ -139,18 +141,18 @@ def _single_splits(found: Found) -> Table:
     return Table(f"One comparison ({minus(contrast)}) on single splits and over draws", columns, tuple(rows), notes)
 
 
-def _paired(effect: Effect | None) -> Gain | Reason:
+def _paired(effect: Effect | None) -> Value:
     if effect is None or effect.difference is None:
-        return Reason(NOT_RUN if effect is None or effect.reason is None else effect.reason)
-    return Gain(effect.difference.difference, effect.difference.t_interval, effect.n, splits=effect.splits)
+        return Value.reason(NOT_RUN if effect is None or effect.reason is None else effect.reason)
+    return Value.gain(effect.difference.difference, effect.difference.t_interval, effect.n, splits=effect.splits)
 
 
-def _of_sides(side: Side, against: Side) -> Gain | Reason:
+def _of_sides(side: Side, against: Side) -> Value:
     pairs, _ = pairs_of_runs(side, against)
     if not pairs:
-        return Reason(NOT_RUN)
+        return Value.reason(NOT_RUN)
     d = paired_difference(*scores_of_pairs(pairs), resamples=0)
-    return Gain(d.difference, d.t_interval, len(pairs), splits=len({run.split for run, _ in pairs}))
+    return Value.gain(d.difference, d.t_interval, len(pairs), splits=len({run.split for run, _ in pairs}))
 
 
 def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
@@ -171,8 +173,8 @@ def _crossed(found: Found, name: str) -> list[tuple[Place, ...]]:
                 cell_title(cell.dataset, cell.model),
                 None
                 if effect.published is None
-                else Quoted("", effect.published, effect.published_sd, difference=True),
-                _apart(variant, against) if _whole(against) else Reason(against.reason or NOT_RUN),
+                else Value.quoted("", effect.published, effect.published_sd, difference=True),
+                _apart(variant, against) if _whole(against) else Value.reason(against.reason or NOT_RUN),
                 *(_paired(e) for e in (effect, draws)),
             )
         )
@@ -184,10 +186,10 @@ def _same_cells(a: Outcome, b: Outcome) -> list[tuple[CellOutcome, CellOutcome]]
     return [(cell, others[cell.dataset, cell.model]) for cell in a.cells if (cell.dataset, cell.model) in others]
 
 
-def _apart(a: Side, b: Side) -> Gain:
+def _apart(a: Side, b: Side) -> Value:
     """The unpaired difference of two sides; the column says that it is."""
     difference: UnpairedDifference = unpaired_difference(a.tests, b.tests)
-    return Gain(difference.difference, difference.t_interval, tell_n=False)
+    return Value.gain(difference.difference, difference.t_interval, tell_n=False)
 
 
 def _whole(side: Side) -> bool:

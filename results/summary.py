@@ -7,7 +7,7 @@ from by_graph import CONVOLUTIONS
 from split_story import PLANETOID, Found
 
 from sharpen.analysis.graphs import GraphEffect, graph_effects
-from sharpen.report.cells import Gain, signed
+from sharpen.report.cells import Value, signed
 from sharpen.report.names import dataset_title
 from sharpen.report.study_text import sentences
 
@@ -84,4 +84,4 @@ def _mean(effect: GraphEffect) -> float:
 
 
 def _told(effect: GraphEffect) -> str:
-    return f"{Gain(_mean(effect), effect.difference.t_interval, tell_n=False).line().text} on {dataset_title(effect.dataset)}"
+    return f"{Value.gain(_mean(effect), effect.difference.t_interval, tell_n=False).text} on {dataset_title(effect.dataset)}"

@@ -109,16 +109,16 @@ def test_a_row_has_the_plain_score_and_every_gain_over_it(small, store):
     (table,) = [table for table in report.tables if table.title.endswith("GCN, last epoch")]
     assert [column.key for column in table.columns[2:5]] == ["plain", "balance-0.25", "ts-0.25"]
     (row,) = [row for row in table.rows if row[:2] == ("Cora", "3 labels per class")]
-    assert (row[2].mean, row[2].n) == (pytest.approx(63, abs=0.5), 4)
-    assert [row[3].difference, row[4].difference] == pytest.approx([10, -30], abs=0.5)
-    assert "n =" not in row[3].line().text  # as many as the score has
+    assert (row[2].numbers["mean"], row[2].numbers["n"]) == (pytest.approx(63, abs=0.5), 4)
+    assert [row[k].numbers["difference"] for k in (3, 4)] == pytest.approx([10, -30], abs=0.5)
+    assert "n =" not in row[3].text  # as many as the score has
 
 
 def test_calibration_is_compared_too(small, store):
     report = Reader(store, {}).report(small, "all")
     (table,) = [table for table in report.tables if "calibration" in table.title]
     row = next(row for row in table.rows if row[0] == "no-labeled-term - ts-0.25")
-    assert row[2].difference == pytest.approx(9.85, abs=0.01)  # ECE, × 100
+    assert row[2].numbers["difference"] == pytest.approx(9.85, abs=0.01)  # ECE, × 100
 
 
 def test_the_chart_is_painted_on_paper_and_on_the_page(small, store):

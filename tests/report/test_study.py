@@ -180,7 +180,7 @@ def test_nobody_is_ranked_where_none_of_ours_has_a_score(told):
 
 def test_what_the_paper_retuned_stands_beside_what_validation_chose(told):
     (table,) = [table for table in study_report(told("retune")).tables if "what was chosen" in table.title]
-    rows = {(row[0].key, row[1].key): [place.line().text for place in row[2:]] for row in table.rows}
+    rows = {(row[0].numbers[""], row[1].numbers[""]): [place.text for place in row[2:]] for row in table.rows}
     chosen = told("retune").cell("cora", "gcn").sides["retuned"].trial
     assert rows["cora", "gcn"] == ["0.001", "0.7", f"{chosen.lr:g}", f"{chosen.dropout:g}", "0.001", "0.65"]
     assert rows["cora", "sage"][2:] == ["not run yet", "", "0.00025", "0.7"]

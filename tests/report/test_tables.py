@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharpen.errors import InputError
-from sharpen.report.cells import Chance, Gain, Number, Quoted, Reason, Score, number, signed
+from sharpen.report.cells import Value, number, signed
 from sharpen.report.tables import Column, Table, latex_document, latex_text, to_csv, to_latex, to_markdown
 
 NASTY = r"50 % & more_of <script>alert(1)</script> | {x}^2 ~ \end{document} #1 $y$ λ − ± [a](b) * ` 中 é"
@@ -28,12 +28,17 @@ def table() -> Table:
         rows=(
             (
                 "Cora",
-                Score(84.5444444, 0.86, 5),
-                (Gain(1.2, (0.3, 2.1), 5), Quoted("paper", -3.8, 0.97, difference=True)),
-                Chance(0.03),
+                Value.score(84.5444444, 0.86, 5),
+                (Value.gain(1.2, (0.3, 2.1), 5), Value.quoted("paper", -3.8, 0.97, difference=True)),
+                Value.chance(0.03),
             ),
-            (NASTY, Score(50.0, None, 1), (Gain(0.5, None, 1), Reason("one pair")), Chance(None)),
-            ("[x]", Reason("data not at hand"), (Reason("not run yet"), Quoted("paper", 0.0)), None),
+            (
+                NASTY,
+                Value.score(50.0, None, 1),
+                (Value.gain(0.5, None, 1), Value.reason("one pair")),
+                Value.chance(None),
+            ),
+            ("[x]", Value.reason("data not at hand"), (Value.reason("not run yet"), Value.quoted("paper", 0.0)), None),
         ),
         notes=("Mean ± sd.", NASTY),
         rules=(1,),
@@ -44,7 +49,7 @@ def test_numbers_are_rounded_once_and_signed_where_they_are_differences():
     assert [number(v) for v in (84.545, -0.004, 0.0, -12.3)] == ["84.55", "0.00", "0.00", "−12.30"]
     assert [signed(v) for v in (0.004, -0.004, 0.005001, -0.3)] == ["0.00", "0.00", "+0.01", "−0.30"]
     assert number(1234.5678, 0) == "1235"
-    assert Number(float("nan")).line().text == ""
+    assert Value.number(float("nan")).text == ""
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,7 @@ def test_numbers_are_rounded_once_and_signed_where_they_are_differences():
     [((0.01, 2.0), True), ((-2.0, -0.01), True), ((-0.1, 2.0), False), ((0.0, 1.0), False), (None, False)],
 )
 def test_bold_is_where_the_interval_excludes_zero(interval, bold):
-    assert Gain(1.0, interval, 5).line().bold is bold
+    assert Value.gain(1.0, interval, 5).bold is bold
 
 
 def test_markdown_keeps_every_row_in_its_columns(table):

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sharpen.analysis.outcome import CellOutcome, Outcome, same_but
-from sharpen.analysis.runs import Side, glass_of_pairs, pairs_of_runs, scores_of_pairs
-from sharpen.evaluation import paired_difference
+from sharpen.analysis.runs import difference_of_sides, glass_of_pairs, pairs_of_runs
 from sharpen.studies.spec import Study
 
 
@@ -145,15 +144,6 @@ def glass_bands(curves: Sequence[Curve]) -> list[Band]:
     return bands
 
 
-def every_band(bands: Sequence[Band]) -> list[Band]:
-    """The bands, and those of the datasets with every λ.
-
-    >>> every_band([])
-    []
-    """
-    return [*bands, *(band.whole for band in bands if band.whole is not None)]
-
-
 def _band(model: str, lams: Iterable[float], values: Mapping[str, Mapping[float, float]]) -> Band:
     lams = tuple(sorted(lams))
     table = np.array([[value[lam] for lam in lams] for value in values.values()])
@@ -169,32 +159,13 @@ def _curve(cell: CellOutcome, outcome: Outcome) -> Curve | None:
     for name in outcome.study.variants:
         side = cell.sides[name]
         # A λ of which runs are missing would be a mean over other runs than its neighbours.
-        if side.trial is not None and side.complete and side.n and on_lambda_curve(cell, name, outcome.study):
-            point = _point(side.trial.lam, side, baseline)
-            if point is not None:
-                points.append(point)
+        if side.trial is None or not side.complete or not on_lambda_curve(cell, name, outcome.study):
+            continue
+        d, mean = difference_of_sides(side, baseline), side.mean
+        if d is not None and mean is not None:
+            glass = glass_of_pairs(pairs_of_runs(side, baseline)[0])
+            points.append(Point(side.trial.lam, mean, side.sd, side.n, d.difference, d.t_interval, glass))
+    points.sort(key=lambda point: point.lam)
     chosen = next((cell.sides[name].trial for name in outcome.study.choose), None)
-    return Curve(
-        dataset=cell.dataset,
-        model=cell.model,
-        metric=cell.metric,
-        points=tuple(sorted(points, key=lambda point: point.lam)),
-        planned=cell.planned,
-        chosen=None if chosen is None else chosen.lam,
-    )
-
-
-def _point(lam: float, side: Side, baseline: Side) -> Point | None:
-    pairs, _ = pairs_of_runs(side, baseline)
-    if not pairs:
-        return None
-    difference = paired_difference(*scores_of_pairs(pairs), resamples=0)
-    return Point(
-        lam=lam,
-        mean=float(np.mean(side.tests)),
-        sd=side.sd,
-        n=side.n,
-        difference=difference.difference,
-        interval=difference.t_interval,
-        glass=glass_of_pairs(pairs),
-    )
+    lam = None if chosen is None else chosen.lam
+    return Curve(cell.dataset, cell.model, cell.metric, tuple(points), cell.planned, chosen=lam)

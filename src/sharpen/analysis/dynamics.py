@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharpen.analysis.outcome import CellOutcome, Outcome
-from sharpen.analysis.runs import Side
 from sharpen.evaluation import PairedDifference, by_split, paired_difference
 
 _Series = NDArray[np.float64]
 Traces = Mapping[str, Mapping[str, NDArray[np.float32]]]
-# What a record traces in each epoch, by the name that is short enough for a table.
-_TRACES = {"labeled": "entropy_labeled", "unlabeled": "entropy_unlabeled"}
+# What a record traces in each epoch, as :class:`Trajectories` takes it.
+_TRACES = ("entropy_labeled", "entropy_unlabeled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +60,7 @@ class Dynamics:
 
 
 def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
-    """The trajectories of every cell that has traces of both sides of the study's first comparison.
-
-    Args:
-        outcome: of a study that compares a sharpened variant with its baseline.
-        traces: by id of the trial and by name, as :meth:`sharpen.studies.Store.traces` gives them.
+    """The trajectories of every cell that has traces (:meth:`sharpen.store.Store.traces`) of both sides of the first comparison.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
@@ -81,33 +76,22 @@ def dynamics(outcome: Outcome, traces: Traces) -> list[Dynamics]:
 def _cell_dynamics(cell: CellOutcome, outcome: Outcome, traces: Traces) -> Dynamics | None:
     contrast = outcome.study.compare[0]
     sharpened, baseline = (
-        {(run.split, run.seed): run.id for run in cell.sides[name].runs if run.ok} for name in contrast
+        {(run.split, run.seed): traces.get(run.id, {}) for run in cell.sides[name].runs if run.ok} for name in contrast
     )
     keys = [
         key
         for key in baseline
-        if key in sharpened
-        and all(name in traces.get(id, {}) for id in (baseline[key], sharpened[key]) for name in _TRACES.values())
+        if key in sharpened and all(name in side[key] for side in (baseline, sharpened) for name in _TRACES)
     ]
     if not keys:
         return None
-    pairs = [(baseline[key], sharpened[key]) for key in keys]
     before, after = (
         Trajectories(
-            _label(cell.sides[side]),
-            *(np.stack([traces[pair[index]][name] for pair in pairs]).astype(np.float64) for name in _TRACES.values()),
+            f"λ = {trial.lam:g}" if (trial := cell.sides[name].trial) else name,
+            *(np.array([of[key][trace] for key in keys], float) for trace in _TRACES),
         )
-        for index, side in enumerate((contrast.against, contrast.variant))
+        for name, of in ((contrast.against, baseline), (contrast.variant, sharpened))
     )
-    return Dynamics(
-        dataset=cell.dataset,
-        model=cell.model,
-        baseline=before,
-        sharpened=after,
-        gap=paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1))),
-        above=float((after.gap.mean(0) > before.gap.mean(0)).mean()),
-    )
-
-
-def _label(side: Side) -> str:
-    return side.name if side.trial is None else f"λ = {side.trial.lam:g}"
+    gap = paired_difference(*by_split([split for split, _ in keys], after.gap.mean(1), before.gap.mean(1)))
+    above = float((after.gap.mean(0) > before.gap.mean(0)).mean())
+    return Dynamics(cell.dataset, cell.model, before, after, gap, above)

@@ -55,12 +55,7 @@ class GraphEffect:
 
 
 def graph_effects(outcome: Outcome, name: str, models: Iterable[str] | None = None) -> list[GraphEffect]:
-    """The effects of one comparison, graph by graph; a cell counts once all its pairs are there.
-
-    Args:
-        outcome: of a study under a protocol.
-        name: of the comparison.
-        models: those to average; None: all of the study.
+    """The effects of one comparison, graph by graph, over all models or some; a cell counts once all its pairs are there.
 
     >>> from sharpen.analysis.outcome import outcome
     >>> from sharpen.studies import load_study

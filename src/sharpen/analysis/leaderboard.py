@@ -83,7 +83,9 @@ def _board(dataset: str, field: Outcome) -> Leaderboard:
     cells = {cell.model: cell for cell in field.cells if cell.dataset == dataset}
     sides = {model: cell.sides.get(field.study.baseline or "") for model, cell in cells.items()}
     whole = {model: side for model, side in sides.items() if side is not None and side.complete and not side.diverged}
-    ranks = rank_intervals({model: _by_draw(side) for model, side in whole.items()})
+    ranks = rank_intervals(
+        {m: {(run.split, run.seed): run.test for run in side.runs if run.test is not None} for m, side in whole.items()}
+    )
     cited = {
         model: row.mean
         for (graph, title, _), row in published("comparison").items()
@@ -106,10 +108,6 @@ def _board(dataset: str, field: Outcome) -> Leaderboard:
     return Leaderboard(dataset, tuple(sorted(found, key=lambda one: (one.rank is None, one.rank or 0))))
 
 
-def _by_draw(side: Side) -> dict[tuple[str, int], float]:
-    return {(run.split, run.seed): run.test for run in side.runs if run.test is not None}
-
-
 def _why(cell: CellOutcome, side: Side | None) -> str:
     if side is not None and side.diverged:
         return f"{side.diverged} of {len(side.runs)} runs diverged"
@@ -129,17 +127,15 @@ def rank_intervals(scores: Mapping[str, Mapping[tuple[str, int], float]]) -> dic
     if not scores:
         return {}
     draws = sorted(set.intersection(*(set(own) for own in scores.values())))
-    values = np.array([[own[draw] for draw in draws] for own in scores.values()])
     if not draws:
         return {}
+    values = np.array([[own[draw] for draw in draws] for own in scores.values()])
     picked = np.random.default_rng(_SEED).integers(0, len(draws), size=(_RESAMPLES, len(draws)))
-    means = values[:, picked].mean(2)  # [method, resample]
+    means = np.column_stack([values.mean(1), values[:, picked].mean(2)])  # [method, as drawn and resamples]
     ranks = 1 + (means[None] > means[:, None] + 1e-9).sum(1)
-    whole = values.mean(1)
-    own = 1 + (whole[None] > whole[:, None] + 1e-9).sum(1)
-    low = np.quantile(ranks, 0.025, axis=1, method="lower")
-    high = np.quantile(ranks, 0.975, axis=1, method="higher")
-    return {name: (int(own[k]), int(low[k]), int(high[k])) for k, name in enumerate(scores)}
+    low = np.quantile(ranks[:, 1:], 0.025, axis=1, method="lower")
+    high = np.quantile(ranks[:, 1:], 0.975, axis=1, method="higher")
+    return {name: (int(ranks[k, 0]), int(low[k]), int(high[k])) for k, name in enumerate(scores)}
 
 
 @dataclass(frozen=True)
@@ -165,21 +161,14 @@ def mean_ranks(boards: Sequence[Leaderboard]) -> MeanRanks:
     >>> found.ranks, found.graphs, round(found.critical, 2)
     ({'gcn': 1.0, 'mlp': 2.0}, 2, 1.39)
     """
-    run = [board for board in boards if len(board.ranked) > 1]
-    everywhere = [one.model for one in run[0].ranked] if run else []
-    everywhere = [model for model in everywhere if all(model in {o.model for o in board.ranked} for board in run)]
+    run = [{one.model: one.rank or 0 for one in board.ranked} for board in boards if len(board.ranked) > 1]
+    everywhere = [model for model in run[0] if all(model in board for board in run)] if run else []
     if not everywhere:
         return MeanRanks({}, len(run), math.nan)
-    table = np.array(
-        [
-            stats.rankdata([next(o.rank or 0 for o in board.ranked if o.model == model) for model in everywhere])
-            for board in run
-        ]
-    )
-    order = sorted(zip(table.mean(0).tolist(), everywhere, strict=True))
-    count = len(everywhere)
-    critical = math.nan
+    table = np.array([stats.rankdata([board[model] for model in everywhere]) for board in run])
+    ranks = {model: rank for rank, model in sorted(zip(table.mean(0).tolist(), everywhere, strict=True))}
+    count, critical = len(everywhere), math.nan
     if count > 1 and len(run) > 1:
         q = stats.studentized_range.ppf(0.95, count, np.inf) / math.sqrt(2)
         critical = float(q * math.sqrt(count * (count + 1) / (6 * len(run))))
-    return MeanRanks({model: rank for rank, model in order}, len(run), critical)
+    return MeanRanks(ranks, len(run), critical)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-import numpy as np
 import pandas as pd
 
 from sharpen.analysis.provenance import Cost, Provenance, costs, provenance
@@ -216,16 +215,8 @@ def outcome(
     ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
     every = frame[frame["id"].isin(ids)] if len(frame) else frame
     own = every.drop_duplicates("id") if len(frame) else frame
-    return Outcome(
-        study=study,
-        protocol=protocol,
-        cells=tuple(_corrected(cells)),
-        planned=len(ids),
-        finished=len(own),
-        costs=costs(every),
-        provenance=provenance(own),
-        max_epochs=max_epochs,
-    )
+    told = tuple(_corrected(cells))
+    return Outcome(study, protocol, told, len(ids), len(own), costs(every), provenance(own), max_epochs)
 
 
 def _finished(frame: pd.DataFrame, score: str) -> dict[str, Run]:
@@ -248,7 +239,7 @@ def _cell(
 ) -> CellOutcome:
     dataset, model = planned.cell
     pairs = runs(dataset, protocol, study.runs)
-    size = len(pairs)
+    size, metric = len(pairs), CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
     sides: dict[str, Side] = {}
     for name in study.variants:
         trials = planned.trials.get(name, [])
@@ -260,27 +251,20 @@ def _cell(
     none = all(not side.runs for side in sides.values())
     sides = {name: _beside_published(study, protocol, planned, side) for name, side in sides.items()}
     effects = tuple(_effect(study, planned, contrast, sides, bootstrap) for contrast in study.compare)
-    return CellOutcome(
-        dataset=dataset,
-        model=model,
-        metric=_metric(dataset),
-        planned=size,
-        splits=len({split for split, _ in pairs}),
-        sides=sides,
-        effects=effects,
-        reason=(planned.reason or absent) if none else None,
-    )
+    splits, reason = len({split for split, _ in pairs}), (planned.reason or absent) if none else None
+    return CellOutcome(dataset, model, metric, size, splits, sides, effects, reason)
 
 
 def _shortfall(side: Side, absent: str) -> str | None:
     """Why a variant has no scores, or fewer than planned."""
     if not side.runs:
         return absent
-    parts = []
-    if side.diverged:
-        parts.append(f"diverged: {side.diverged} of {side.planned}")
-    if not side.complete:
-        parts.append(f"{side.planned - len(side.runs)} of {side.planned} {NOT_RUN}")
+    return _lacking(side.diverged, len(side.runs), side.planned)
+
+
+def _lacking(diverged: int, finished: int, planned: int) -> str | None:
+    parts = [f"diverged: {diverged} of {planned}"] if diverged else []
+    parts += [f"{planned - finished} of {planned} {NOT_RUN}"] if finished < planned else []
     return ", ".join(parts) or None
 
 
@@ -299,7 +283,7 @@ def _chosen(name: str, candidates: list[Side], baseline: Side | None, planned: C
         apart = 0.0 if trial is None or unchanged is None else abs(trial.lam - unchanged.lam)
         return trial != unchanged, round(apart, 9)
 
-    runs = {candidate: pd.DataFrame({"val": [_nan(run.val) for run in side.runs]}) for candidate, side in sides.items()}
+    runs = {name: pd.DataFrame({"val": [run.val for run in side.runs]}, dtype=float) for name, side in sides.items()}
     return replace(sides[choose_by_validation(runs, change)], name=name)
 
 
@@ -318,7 +302,7 @@ def _beside_published(study: Study, protocol: str, planned: CellPlan, side: Side
 
 def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[str, Side], bootstrap: bool) -> Effect:
     side, against = sides[contrast.variant], sides[contrast.against]
-    delta, sd = published_effect(study, planned, contrast)
+    delta, sd = published_effect(study, planned.cell, side, against)
     empty = Effect(contrast, published=delta, published_sd=sd, planned=side.planned)
     if not side.runs or not against.runs:
         return replace(empty, reason=side.reason if not side.runs else against.reason)
@@ -329,7 +313,7 @@ def _effect(study: Study, planned: CellPlan, contrast: Contrast, sides: Mapping[
     a, b = scores_of_pairs(pairs)
     consistency = None
     if delta is not None and sd is not None:
-        consistency = consistent_with(delta, sd, published_runs(study, planned.cell), np.subtract(a, b))
+        consistency = consistent_with(delta, sd, published_runs(study, planned.cell), a - b)
     mixed = sum(one.precision != other.precision for one, other in pairs)
     return replace(
         empty,
@@ -358,32 +342,20 @@ def _why_not_counted(side: Side, against: Side, finished: int, used: int, mixed:
         return f"{mixed} of {side.planned} pairs of different precision"
     if side.variant == against.variant and side.name != against.name:
         return f"validation chooses {against.name} itself"
-    parts = []
-    if used < finished:
-        parts.append(f"diverged: {finished - used} of {side.planned}")
-    if finished < side.planned:
-        parts.append(f"{side.planned - finished} of {side.planned} {NOT_RUN}")
-    return ", ".join(parts) or None
+    return _lacking(finished - used, finished, side.planned)
 
 
 def _corrected(cells: list[CellOutcome]) -> list[CellOutcome]:
     """Every comparison's p-values after Holm's correction over the cells that are complete, those without a difference too."""
-    effects = [list(cell.effects) for cell in cells]
-    for column in range(len(effects[0]) if effects else 0):
-        own = [row[column].difference if row[column].complete else None for row in effects]
+    columns = []
+    for effects in zip(*(cell.effects for cell in cells), strict=True):
+        own = [effect.difference if effect.complete else None for effect in effects]
         corrected = holm([math.nan if d is None else d.family_p for d in own])
-        for row, p in zip(effects, corrected, strict=True):
-            row[column] = replace(row[column], corrected_p=None if math.isnan(p) else float(p))
-    return [replace(cell, effects=tuple(row)) for cell, row in zip(cells, effects, strict=True)]
-
-
-def _metric(dataset: str) -> str:
-    return CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
+        found = (None if math.isnan(p) else float(p) for p in corrected)
+        columns.append([replace(effect, corrected_p=p) for effect, p in zip(effects, found, strict=True)])
+    rows = zip(*columns, strict=True) if columns else [()] * len(cells)
+    return [replace(cell, effects=tuple(row)) for cell, row in zip(cells, rows, strict=True)]
 
 
 def _percent(fraction: float) -> float | None:
     return None if fraction is None or math.isnan(fraction) else 100 * float(fraction)
-
-
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sharpen.analysis.runs import Side
 from sharpen.paper import Published, published
 from sharpen.studies.plan import Cell, CellPlan
 from sharpen.studies.protocol import runs
@@ -23,21 +24,12 @@ def published_side(study: Study, planned: CellPlan, name: str) -> Published | No
     return published(study.published).get(key) or published("main").get(key)
 
 
-def published_effect(study: Study, planned: CellPlan, contrast: Contrast) -> tuple[float | None, float | None]:
-    """The difference that the paper gives, and its spread."""
-    if study.published is None:
-        return None, None
-    row = published(study.published).get((*planned.cell, contrast.name))
-    if row is not None:
+def published_effect(study: Study, cell: Cell, side: Side, against: Side) -> tuple[float | None, float | None]:
+    """The difference of two sides that the paper gives, and its spread."""
+    contrast, one, other = Contrast(side.name, against.name), side.published, against.published
+    if study.published is not None and (row := published(study.published).get((*cell, contrast.name))) is not None:
         return row.delta, row.sd
-    side, against = (published_side(study, planned, name) for name in contrast)
-    if (
-        side is None
-        or against is None
-        or side.mean is None
-        or against.mean is None
-        or contrast.against != study.baseline
-    ):
+    if one is None or other is None or one.mean is None or other.mean is None or against.name != study.baseline:
         return None, None
-    delta = side.mean - against.mean if side.delta is None else side.delta
-    return delta, None if side.sd is None or against.sd is None else math.hypot(side.sd, against.sd)
+    delta = one.mean - other.mean if one.delta is None else one.delta
+    return delta, None if one.sd is None or other.sd is None else math.hypot(one.sd, other.sd)

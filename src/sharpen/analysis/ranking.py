@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from sharpen.analysis.outcome import NOT_RUN, Outcome
 from sharpen.errors import InputError
 from sharpen.models.registry import PAPER_MODELS, REGISTRY
-from sharpen.paper import published
+from sharpen.paper import Published, published
 from sharpen.studies.spec import Study
 
 # The paper's own rows in its tables of competitors: they are what ours are compared with, not competitors.
@@ -102,34 +102,30 @@ def rankings(study: Study, main: Outcome) -> list[Ranking]:
     ('OGFormer', 'not run yet')
     """
     table = published(study.published or "comparison")
+    own = [name for name, model in _OWN.items() if model in study.models]
     found = []
     for dataset in study.datasets:
         rows = {method: row for (name, method, _), row in table.items() if name == dataset}
-        entries = [
+        others = [
             Entry(method, row.mean, row.sd, ours=False)
             for method, row in rows.items()
             if method.removesuffix(SHARPENED) not in _OWN
         ]
-        own = [name for name, model in _OWN.items() if model in study.models]
-        for method in (name + suffix for suffix in ("", SHARPENED) for name in own):
-            row = rows.get(method)
-            entry = _ours(method, dataset, main)
-            if row is not None:
-                entry = replace(entry, paper=row.mean, paper_sd=row.sd)
-            entries.append(entry)
-        found.append(Ranking(dataset, _ranked(entries)))
+        ours = [_ours(name + suffix, dataset, main, rows) for suffix in ("", SHARPENED) for name in own]
+        found.append(Ranking(dataset, _ranked(others + ours)))
     return found
 
 
-def _ours(method: str, dataset: str, main: Outcome) -> Entry:
-    model = _OWN[method.removesuffix(SHARPENED)]
+def _ours(method: str, dataset: str, main: Outcome, rows: Mapping[str, Published]) -> Entry:
+    model, row = _OWN[method.removesuffix(SHARPENED)], rows.get(method)
+    paper, spread = (None, None) if row is None else (row.mean, row.sd)
     cell = next((cell for cell in main.cells if (cell.dataset, cell.model) == (dataset, model)), None)
-    choice = next(iter(main.study.choose), None)
-    name = choice if method.endswith(SHARPENED) else main.study.baseline
+    name = next(iter(main.study.choose), "") if method.endswith(SHARPENED) else main.study.baseline
     side = cell.sides.get(name or "") if cell is not None else None
+    entry = Entry(method, None, None, ours=True, paper=paper, paper_sd=spread)
     if side is None or side.mean is None or not side.complete:
-        return Entry(method, None, None, ours=True, reason=NOT_RUN if side is None else side.reason)
-    return Entry(method, side.mean, side.sd, ours=True, n=side.n)
+        return replace(entry, reason=NOT_RUN if side is None else side.reason)
+    return replace(entry, mean=side.mean, sd=side.sd, n=side.n)
 
 
 def _place(score: float, among: Iterable[float]) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sharpen.analysis.outcome import Effect, Outcome
+from sharpen.analysis.outcome import Outcome
 from sharpen.analysis.provenance import Cost
 from sharpen.analysis.runs import collapsed_runs
 from sharpen.datasets.catalog import CATALOG
@@ -25,28 +25,26 @@ class RatePoint:
     Args:
         rate: How many labels.
         labels: The same for each class, on average.
-        effect: What the comparison says.
+        gain, interval: In points, with the 95 % t interval.
+        n, finished: How many pairs it rests on, and how many there are with those that diverged.
         collapsed: In how many runs classes were emptied at the last epoch, beside the other side.
 
-    >>> from sharpen.studies import Contrast
-    >>> RatePoint(Rate("few", 5), 5.0, Effect(Contrast("a", "b"))).gain is None
-    True
+    >>> RatePoint(Rate("few", 5), 5.0, 1.5, None, n=1, finished=1).ends
+    (1.5, 1.5)
     """
 
     rate: Rate
     labels: float
-    effect: Effect
+    gain: float
+    interval: tuple[float, float] | None
+    n: int
+    finished: int
     collapsed: int = 0
 
     @property
-    def gain(self) -> float | None:
-        """In points; None where there is no pair."""
-        return None if self.effect.difference is None else self.effect.difference.difference
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Its 95 % t interval."""
-        return None if self.effect.difference is None else self.effect.difference.t_interval
+    def ends(self) -> tuple[float, float]:
+        """The interval, or the gain alone where it has none."""
+        return self.interval or (self.gain, self.gain)
 
 
 @dataclass(frozen=True)
@@ -85,9 +83,10 @@ def rate_curves(outcomes: Iterable[Outcome]) -> list[RateCurve]:
             continue
         for cell in told.cells:
             for effect in cell.effects:
-                if effect.contrast.against == told.study.baseline and effect.difference is not None:
+                if effect.contrast.against == told.study.baseline and (d := effect.difference) is not None:
+                    labels = labels_per_class(rate, cell.dataset)
                     emptied = collapsed_runs(*(cell.sides[name] for name in effect.contrast))
-                    point = RatePoint(rate, labels_per_class(rate, cell.dataset), effect, emptied)
+                    point = RatePoint(rate, labels, d.difference, d.t_interval, effect.n, effect.finished, emptied)
                     found.setdefault((cell.dataset, cell.model, effect.contrast.variant), []).append(point)
     return [
         RateCurve(*key, tuple(sorted(points, key=lambda point: point.rate.number))) for key, points in found.items()
@@ -165,18 +164,18 @@ def halves(study: Study) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def judge(rule: Rule, curves: Sequence[RateCurve], datasets: Collection[str]) -> Verdict:
     """What a rule gives on some of the graphs."""
-    gains, few, losses = [], [], {}
-    for curve in curves:
-        for point in curve.points if curve.dataset in datasets else ():
-            if curve.variant != rule.variant(point.labels) or point.gain is None:
-                continue
-            gains.append(point.gain)
-            if point.rate.kind == "few" and 3 <= point.rate.number <= 10:
-                few.append(point.gain)
-            if point.interval is not None and point.interval[1] < 0:
-                losses[curve.dataset, curve.model, point.rate.words] = point.gain
-    mean = float(np.mean(gains)) if gains else math.nan
-    return Verdict(rule, mean, float(np.mean(few)) if few else math.nan, losses, len(gains))
+    points = [
+        (curve, point)
+        for curve in curves
+        for point in curve.points
+        if curve.dataset in datasets and curve.variant == rule.variant(point.labels)
+    ]
+    few = [p.gain for _, p in points if p.rate.kind == "few" and 3 <= p.rate.number <= 10]
+    gain, few_gain = (float(np.mean(own)) if own else math.nan for own in ([p.gain for _, p in points], few))
+    losses = {
+        (c.dataset, c.model, p.rate.words): p.gain for c, p in points if p.interval is not None and p.interval[1] < 0
+    }
+    return Verdict(rule, gain, few_gain, losses, len(points))
 
 
 def derive_rule(curves: Sequence[RateCurve], datasets: Collection[str], variants: Collection[str]) -> Verdict | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sharpen.evaluation import Consistency, by_split, glass_delta
+from sharpen.evaluation import Consistency, PairedDifference, by_split, glass_delta, paired_difference
 from sharpen.evaluation.collapse import has_collapsed
 from sharpen.paper import Published
 from sharpen.trial import Trial
@@ -125,6 +125,17 @@ def scores_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> tuple[NDArray[np.float6
     [82.0, 85.0]
     """
     return by_split([run.split for run, _ in pairs], *_tests(pairs))
+
+
+def difference_of_sides(side: Side, against: Side) -> PairedDifference | None:
+    """The paired difference of two sides, without a bootstrap; None where there is no pair.
+
+    >>> one = Side("a", "a", None, 2, (Run("1", "s", 0, 80.0, 81.0), Run("2", "s", 1, 80.0, None)))
+    >>> difference_of_sides(one, one).difference
+    0.0
+    """
+    pairs, _ = pairs_of_runs(side, against)
+    return paired_difference(*scores_of_pairs(pairs), resamples=0) if pairs else None
 
 
 def glass_of_pairs(pairs: Sequence[tuple[Run, Run]]) -> float | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sharpen.analysis.outcome import CellOutcome, Outcome, same_but
-from sharpen.analysis.runs import pairs_of_runs, scores_of_pairs
-from sharpen.evaluation import paired_difference
+from sharpen.analysis.outcome import Outcome, same_but
+from sharpen.analysis.runs import difference_of_sides
 from sharpen.studies.plan import Cell
 from sharpen.trial import Trial
 
@@ -67,24 +66,15 @@ def retune_steps(outcome: Outcome) -> dict[Cell, list[Step]]:
 
 
 def _steps(outcome: Outcome, step: Callable[[Trial, Trial], tuple[float, float] | None]) -> dict[Cell, list[Step]]:
-    found = {Cell(cell.dataset, cell.model): _of_cell(cell, outcome, step) for cell in outcome.cells}
-    return {cell: steps for cell, steps in found.items() if len(steps) > 1}
-
-
-def _of_cell(
-    cell: CellOutcome, outcome: Outcome, step: Callable[[Trial, Trial], tuple[float, float] | None]
-) -> list[Step]:
-    baseline = cell.sides.get(outcome.study.baseline or "")
-    if baseline is None or baseline.trial is None:
-        return []
-    chosen = {cell.sides[name].trial for name in outcome.study.choose}
-    steps: dict[tuple[float, float], Step] = {}
-    for name in outcome.study.variants:
-        side = cell.sides[name]
-        at = None if side.trial is None else step(side.trial, baseline.trial)
-        pairs, _ = pairs_of_runs(side, baseline)
-        if at is None or not pairs or not side.complete or not baseline.complete:
+    found: dict[Cell, dict[tuple[float, float], Step]] = {}
+    for cell in outcome.cells:
+        baseline = cell.sides.get(outcome.study.baseline or "")
+        if baseline is None or baseline.trial is None or not baseline.complete:
             continue
-        difference = paired_difference(*scores_of_pairs(pairs), resamples=0)
-        steps[at] = Step(*at, difference.difference, difference.t_interval, side.trial in chosen)
-    return list(steps.values())
+        steps = found.setdefault(Cell(cell.dataset, cell.model), {})
+        chosen = {cell.sides[name].trial for name in outcome.study.choose}
+        for side in (cell.sides[name] for name in outcome.study.variants):
+            at = None if side.trial is None else step(side.trial, baseline.trial)
+            if at is not None and side.complete and (d := difference_of_sides(side, baseline)) is not None:
+                steps[at] = Step(*at, d.difference, d.t_interval, side.trial in chosen)
+    return {cell: list(steps.values()) for cell, steps in found.items() if len(steps) > 1}

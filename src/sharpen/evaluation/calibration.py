@@ -143,22 +143,14 @@ def fit_temperature(logits: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> 
     >>> round(float(softmax(logits / fit_temperature(logits, [0, 0, 0, 1]), axis=1)[0, 0]), 3)
     0.75
     """
-    z = np.asarray(logits, dtype=np.float64)
-    classes = np.asarray(y)
-    if z.ndim != 2 or classes.shape != (len(z),) or not len(z):
-        raise InputError(
-            f"has shape {z.shape} and y {classes.shape}; give [N, C] and [N], N at least 1", field="logits"
-        )
-    target = np.full(z.shape, smoothing / max(1, z.shape[1] - 1))
-    target[np.arange(len(z)), classes] = 1 - smoothing
+    z, target = _targets(logits, y, smoothing, "logits", 2)
 
     def loss(log_inverse: float) -> float:
         return float(-(target * log_softmax(z * np.exp(log_inverse), axis=1)).sum(1).mean())
 
     # In log(1/T) the range is even on both sides of 1; the loss stays unimodal.
-    found = minimize_scalar(
-        loss, bounds=(-np.log(HOTTEST), -np.log(COLDEST)), method="bounded", options={"xatol": 1e-6}
-    )
+    ends = (-np.log(HOTTEST), -np.log(COLDEST))
+    found = minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-6})
     return float(np.exp(-found.x))
 
 
@@ -179,13 +171,7 @@ def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> _Floa
     >>> fit_pool([sure, guess], [0, 1, 0], smoothing=0.2).round(2).tolist()  # the second adds nothing to the first
     [0.63, 0.0]
     """
-    z, classes = np.asarray(opinions, dtype=np.float64), np.asarray(y)
-    if z.ndim != 3 or classes.shape != (z.shape[1],) or not z.shape[1]:
-        raise InputError(
-            f"has shape {z.shape} and y {classes.shape}; give [K, N, C] and [N], N at least 1", field="opinions"
-        )
-    target = np.full(z.shape[1:], smoothing / max(1, z.shape[2] - 1))
-    target[np.arange(len(target)), classes] = 1 - smoothing
+    z, target = _targets(opinions, y, smoothing, "opinions", 3)
 
     def loss(weights: _Floats) -> tuple[float, _Floats]:
         log_p = log_softmax(np.tensordot(weights, z, 1), axis=1)
@@ -241,12 +227,23 @@ def coverage_curve(probabilities: ArrayLike, y: ArrayLike, thresholds: ArrayLike
     return Coverage(levels, answered.mean(1), accuracy)
 
 
+def _targets(logits: ArrayLike, y: ArrayLike, smoothing: float, field: str, dimensions: int) -> tuple[_Floats, _Floats]:
+    """The logits, and the probabilities that they should lead to: ``[N, C]``, smoothed."""
+    z, classes = np.asarray(logits, dtype=np.float64), np.asarray(y)
+    if z.ndim != dimensions or classes.shape != (z.shape[-2],) or not len(classes):
+        shape = ", ".join("KNC"[-dimensions:])
+        problem = f"has shape {z.shape} and y {classes.shape}; give [{shape}] and [N], N at least 1"
+        raise InputError(problem, field=field)
+    target = np.full(z.shape[-2:], smoothing / max(1, z.shape[-1] - 1))
+    target[np.arange(len(target)), classes] = 1 - smoothing
+    return z, target
+
+
 def _checked(probabilities: ArrayLike, y: ArrayLike) -> tuple[_Floats, NDArray[np.int64]]:
     p, classes = np.asarray(probabilities, dtype=np.float64), np.asarray(y)
     if p.ndim != 2 or classes.shape != (len(p),) or not len(p):
-        raise InputError(
-            f"has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1", field="probabilities"
-        )
+        problem = f"has shape {p.shape} and y {classes.shape}; give [N, C] and [N], N at least 1"
+        raise InputError(problem, field="probabilities")
     if classes.dtype.kind not in "iu" or classes.min() < 0 or classes.max() >= p.shape[1]:
         raise InputError(f"y must hold classes from 0 to {p.shape[1] - 1}; leave nodes of unknown class out")
     if not ((p >= 0) & (p <= 1 + 1e-6)).all() or not np.allclose(p.sum(1), 1, atol=1e-4):

@@ -25,11 +25,5 @@ def macro_f1(predicted: ArrayLike, y: ArrayLike) -> float:
     0.429
     """
     guess, truth = np.asarray(predicted), np.asarray(y)
-    return float(
-        np.mean(
-            [
-                2 * ((guess == c) & (truth == c)).sum() / ((guess == c).sum() + (truth == c).sum())
-                for c in np.unique(truth)
-            ]
-        )
-    )
+    counts = ((guess == c, truth == c) for c in np.unique(truth))
+    return float(np.mean([2 * (says & is_).sum() / (says.sum() + is_.sum()) for says, is_ in counts]))

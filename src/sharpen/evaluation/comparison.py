@@ -116,14 +116,12 @@ def compare_lams(
     """
     if baseline.empty:
         raise InputError("the baseline has no records; give at least one split and seed")
-    measured = []
+    measured: list[tuple[float, PairedDifference | None, int]] = []
     for lam, frame in variants.items():
         pairs = pair(frame, baseline)
-        difference = None
-        if pairs.a.size:
-            difference = paired_difference(*by_split(pairs.keys["split"].tolist(), 100 * pairs.a, 100 * pairs.b))
-        measured.append((lam, frame, difference, pairs.dropped))
-    corrected = holm([math.nan if d is None else d.family_p for _, _, d, _ in measured])
+        scores = by_split(pairs.keys["split"].tolist(), 100 * pairs.a, 100 * pairs.b) if pairs.a.size else None
+        measured.append((lam, None if scores is None else paired_difference(*scores), pairs.dropped))
+    corrected = holm([math.nan if d is None else d.family_p for _, d, _ in measured])
     splits = baseline["split"].nunique()
     return Comparison(
         dataset=str(baseline["dataset"].iloc[0]),
@@ -138,13 +136,13 @@ def compare_lams(
         variants=tuple(
             LamComparison(
                 lam=lam,
-                val=_percent(frame["val"].mean()),
+                val=_percent(variants[lam]["val"].mean()),
                 difference=difference,
                 corrected_p=None if math.isnan(p) else float(p),
-                diverged=int(frame["test"].isna().sum()),
+                diverged=int(variants[lam]["test"].isna().sum()),
                 dropped=dropped,
             )
-            for (lam, frame, difference, dropped), p in zip(measured, corrected, strict=True)
+            for (lam, difference, dropped), p in zip(measured, corrected, strict=True)
         ),
         chosen=choose_by_validation({0.0: baseline, **variants}) if choose else None,
     )

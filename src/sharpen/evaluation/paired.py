@@ -7,7 +7,7 @@ is free of that: its spread, and not the spread of the scores, says how sure a g
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -113,32 +113,20 @@ def paired_difference(
     """
     a, b = checked_scores(a, "a"), checked_scores(b, "b")
     if a.size != b.size:
-        raise InputError(
-            f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
-        )
+        problem = f"a has {a.size} scores and b has {b.size}; pairs need one of each, see sharpen.evaluation.pair"
+        raise InputError(problem)
     d = _rounded_differences(a, b)
     n, mean = d.size, _without_rounding(float(d.mean()), a, b)
     varies = n > 1 and bool(np.ptp(d) > 0)
     error = float(d.std(ddof=1) / np.sqrt(n)) if varies else None
-    note = None
+    note = None if varies else "all differences are equal: no spread to judge by"
     if n == 1:
         note = "one pair has no spread: take at least two splits or seeds"
-    elif not varies:
-        note = "all differences are equal: no spread to judge by"
     bootstrap_interval = None
     if varies and resamples and n >= FEWEST_BOOTSTRAPPED:
-        rng = np.random.default_rng(seed)
-        bootstrap = stats.bootstrap(
-            # Sorted, so that the order of the pairs does not change which resamples are drawn.
-            (np.sort(d),),
-            np.mean,
-            confidence_level=level,
-            n_resamples=resamples,
-            batch=1000,
-            method="BCa",
-            rng=rng,
-        )
-        low, high = bootstrap.confidence_interval
+        ordered = (np.sort(d),)  # so that the order of the pairs does not change which resamples are drawn
+        drawn: dict[str, Any] = {"n_resamples": resamples, "batch": 1000, "rng": np.random.default_rng(seed)}
+        low, high = stats.bootstrap(ordered, np.mean, confidence_level=level, method="BCa", **drawn).confidence_interval
         bootstrap_interval = float(low), float(high)
     return PairedDifference(
         n=n,
@@ -172,14 +160,9 @@ def widened(difference: PairedDifference, factor: float) -> PairedDifference:
         return replace(difference, wilcoxon_p=None)
     error, (low, high) = factor * difference.standard_error, difference.t_interval
     middle, half = difference.difference, factor * (high - low) / 2
-    return replace(
-        difference,
-        standard_error=error,
-        t_interval=(middle - half, middle + half),
-        t_p=t_p_value(middle, error, difference.n - 1),
-        bootstrap_interval=None,
-        wilcoxon_p=None,
-    )
+    ends, p = (middle - half, middle + half), t_p_value(middle, error, difference.n - 1)
+    found = replace(difference, standard_error=error, t_interval=ends, t_p=p)
+    return replace(found, bootstrap_interval=None, wilcoxon_p=None)
 
 
 def by_split(splits: Sequence[object], a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:

@@ -27,16 +27,11 @@ def detectable_difference(sd: float, n: int, *, power: float = 0.8, level: float
     (0.66, 3.364)
     """
     if n < 2 or not sd > 0 or not 0.5 <= power < 1:
-        raise InputError(
-            f"sd is {sd}, n is {n} and power is {power}; give a spread above 0, at least two differences, and a power from 0.5 to 1"
-        )
+        way = "give a spread above 0, at least two differences, and a power from 0.5 to 1"
+        raise InputError(f"sd is {sd}, n is {n} and power is {power}; {way}")
     critical = float(stats.t.ppf((1 + level) / 2, n - 1))
-
-    def more(delta: float) -> float:
-        """By how much the chance exceeds the power."""
-        return float(stats.nct.sf(critical, n - 1, delta)) - power
-
-    return float(optimize.brentq(more, 0.0, critical + 8.0)) * sd / math.sqrt(n)
+    found = optimize.brentq(lambda delta: float(stats.nct.sf(critical, n - 1, delta)) - power, 0.0, critical + 8.0)
+    return float(found) * sd / math.sqrt(n)
 
 
 def equivalence_p(difference: PairedDifference, margin: float) -> float:
@@ -70,7 +65,6 @@ def overlap_factor(n: int, test_to_train: float) -> float:
     2.77
     """
     if n < 1 or not test_to_train >= 0:
-        raise InputError(
-            f"n is {n} and test_to_train is {test_to_train}; give at least one split and a ratio from 0 on"
-        )
+        problem = f"n is {n} and test_to_train is {test_to_train}; give at least one split and a ratio from 0 on"
+        raise InputError(problem)
     return math.sqrt(1 + n * test_to_train)

@@ -18,9 +18,8 @@ def checked_scores(values: ArrayLike, name: str) -> Floats:
     if scores.ndim != 1 or scores.size == 0:
         raise InputError(f"has shape {scores.shape}; give a list of at least one score", field=name)
     if not np.isfinite(scores).all():
-        raise InputError(
-            "holds a score that is not finite; leave diverged runs out, see sharpen.evaluation.pair", field=name
-        )
+        problem = "holds a score that is not finite; leave diverged runs out, see sharpen.evaluation.pair"
+        raise InputError(problem, field=name)
     return scores
 
 

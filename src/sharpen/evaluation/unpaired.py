@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -67,25 +67,13 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, *, level: float = 0.95) -> U
     a, b = checked_scores(a, "a"), checked_scores(b, "b")
     sd_a, sd_b = spread(a), spread(b)
     difference = float(a.mean() - b.mean())
-    interval, p, note = None, None, None
+    known = UnpairedDifference(a.size, b.size, float(a.mean()), float(b.mean()), sd_a, sd_b, difference, None, None)
     if sd_a is None or sd_b is None:
-        note = "a sample of one has no spread: take at least two runs of each"
-    elif sd_a == sd_b == 0:
-        note = "neither sample has a spread to judge by"
-    else:
-        interval, p = welch(difference, sd_a, a.size, sd_b, b.size, level)
-    return UnpairedDifference(
-        n_a=a.size,
-        n_b=b.size,
-        mean_a=float(a.mean()),
-        mean_b=float(b.mean()),
-        sd_a=sd_a,
-        sd_b=sd_b,
-        difference=difference,
-        t_interval=interval,
-        t_p=p,
-        note=note,
-    )
+        return replace(known, note="a sample of one has no spread: take at least two runs of each")
+    if sd_a == sd_b == 0:
+        return replace(known, note="neither sample has a spread to judge by")
+    interval, p = welch(difference, sd_a, a.size, sd_b, b.size, level)
+    return replace(known, t_interval=interval, t_p=p)
 
 
 def consistent_with(
@@ -111,23 +99,18 @@ def consistent_with(
     """
     ours = checked_scores(ours, "ours")
     if not np.isfinite(published_mean):
-        raise InputError(
-            f"is {published_mean}; give the published number, or skip what was not reported", field="published_mean"
-        )
+        problem = f"is {published_mean}; give the published number, or skip what was not reported"
+        raise InputError(problem, field="published_mean")
     if n_published < 1 or (published_std is not None and not published_std >= 0):
-        raise InputError(
-            f"is {published_std} over n_published {n_published} runs; "
-            "give a standard deviation of at least 0 (or None) and a number of runs of at least 1",
-            field="published_std",
-        )
+        way = "give a standard deviation of at least 0 (or None) and a number of runs of at least 1"
+        raise InputError(f"is {published_std} over n_published {n_published} runs; {way}", field="published_std")
     difference = float(ours.mean() - published_mean)
     n, sd = ours.size, spread(ours)
     published_sd = None if n_published == 1 else published_std
     if not sd and not published_sd:
         return Consistency(None, difference, None, None, None, "neither side has a spread to judge by")
-    note = None
     if sd is not None and published_sd is not None:
-        interval, p = welch(difference, sd, n, published_sd, n_published, level)
+        note, (interval, p) = None, welch(difference, sd, n, published_sd, n_published, level)
     else:
         note = f"{'our' if sd is None else 'the published'} spread is unknown; the other side's stands in for it"
         known, freedom = (published_sd, n_published - 1) if sd is None else (sd, n - 1)

@@ -1,7 +1,10 @@
 """The paper's settings as data.
 
 ``hyperparameters.csv`` holds one row per (dataset, model) of its convolutional cells; weight decay, metric, ``input_linear`` and
-the retuned values are not in the paper but in its authors' scripts. ``published.csv`` holds the numbers of its tables, in percent.
+the retuned values are not in the paper but in its authors' scripts. ``elsewhere.csv`` has ogbn-arxiv, a study of its own there;
+the setting that the paper gives every MLP; and one for where it has none: small enough for a laptop, strong enough to be a fair
+baseline.
+``published.csv`` holds the numbers of its tables, in percent.
 """
 
 from __future__ import annotations
@@ -15,34 +18,6 @@ from typing import Any, NamedTuple
 from sharpen.models.registry import REGISTRY
 from sharpen.models.zoo.settings import settings_of
 
-# Where the paper has no setting: small enough for a laptop, strong enough to be a fair baseline.
-_ELSEWHERE: dict[str, Any] = {
-    "layers": 2,
-    "hidden": 64,
-    "dropout": 0.5,
-    "norm": "none",
-    "residual": False,
-    "input_linear": False,
-    "lr": 0.01,
-    "weight_decay": 0.0005,
-    "epochs": 200,
-}
-
-# The paper gives every MLP the same setting.
-_MLP = _ELSEWHERE | {"layers": 3, "hidden": 512, "lr": 0.001, "epochs": 1000}
-
-# ogbn-arxiv is a study of its own in the paper.
-_ARXIV: dict[str, Any] = {
-    "dropout": 0.5,
-    "norm": "batch",
-    "residual": True,
-    "input_linear": False,
-    "lr": 0.0005,
-    "weight_decay": 5e-5,
-    "epochs": 2000,
-}
-_ARXIV_SIZE = {"gcn": (5, 512), "sage": (4, 256), "gat": (5, 256)}
-
 # What stands in the columns of hyperparameters.csv.
 _KINDS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("layers", "hidden", "epochs"), int),
@@ -53,14 +28,20 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 
 
 @cache
-def _rows() -> dict[tuple[str, str], dict[str, str]]:
-    with files(__package__).joinpath("hyperparameters.csv").open(encoding="utf-8") as lines:
-        return {(row["dataset"], row["model"]): row for row in csv.DictReader(lines)}
+def _rows(name: str) -> list[dict[str, str]]:
+    with files(__package__).joinpath(name).open(encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
 
 
 @cache
-def _table() -> dict[tuple[str, str], dict[str, Any]]:
-    return {cell: {name: kind(row[name]) for name, kind in _KINDS.items()} for cell, row in _rows().items()}
+def _cells() -> dict[tuple[str, str], dict[str, str]]:
+    return {(row["dataset"], row["model"]): row for row in _rows("hyperparameters.csv")}
+
+
+@cache
+def _settings() -> dict[tuple[str, str], dict[str, Any]]:
+    rows = [*_cells().values(), *_rows("elsewhere.csv")]
+    return {(row["dataset"], row["model"]): {name: kind(row[name]) for name, kind in _KINDS.items()} for row in rows}
 
 
 def setting(dataset: str | None, model: str) -> dict[str, Any]:
@@ -70,16 +51,13 @@ def setting(dataset: str | None, model: str) -> dict[str, Any]:
     >>> setting("cora", "gcn")["dropout"], setting("digits", "gcn")["hidden"]
     (0.7, 64)
     """
-    if (dataset, model) in _table():
-        return dict(_table()[str(dataset), model])
-    if model == "mlp" and dataset in {name for name, _ in _table()} | {"ogbn-arxiv"}:
-        return dict(_MLP)
-    if dataset == "ogbn-arxiv" and model in _ARXIV_SIZE:
-        layers, hidden = _ARXIV_SIZE[model]
-        return {"layers": layers, "hidden": hidden, **_ARXIV}
-    if model in REGISTRY and REGISTRY[model].of_the_field and (known := settings_of(model)) is not None:
-        return _ELSEWHERE | known.of(dataset)
-    return dict(_ELSEWHERE)
+    table, cell = _settings(), (dataset or "", model)
+    if cell in table and dataset is not None:
+        return dict(table[cell])
+    if model == "mlp" and dataset in {name for name, _ in table}:
+        return dict(table["", "mlp"])
+    known = settings_of(model) if model in REGISTRY and REGISTRY[model].of_the_field else None
+    return table["", ""] | ({} if known is None else known.of(dataset))
 
 
 def lambda_star(dataset: str, model: str) -> float | None:
@@ -88,7 +66,7 @@ def lambda_star(dataset: str, model: str) -> float | None:
     >>> lambda_star("cora", "gcn"), lambda_star("cora", "mlp")
     (1.35, None)
     """
-    row = _rows().get((dataset, model))
+    row = _cells().get((dataset, model))
     return None if row is None else float(row["lambda_star"])
 
 
@@ -98,7 +76,7 @@ def retuned(dataset: str, model: str) -> tuple[float, float] | None:
     >>> retuned("cora", "gcn"), retuned("cora", "mlp")
     ((0.001, 0.65), None)
     """
-    row = _rows().get((dataset, model))
+    row = _cells().get((dataset, model))
     if row is None or not row["retuned_lr"] or not row["retuned_dropout"]:
         return None
     return float(row["retuned_lr"]), float(row["retuned_dropout"])
@@ -127,15 +105,13 @@ class Published(NamedTuple):
     delta: float | None
 
 
-@cache
 def published_tables() -> tuple[str, ...]:
     """The names of the tables that :func:`published` knows.
 
     >>> published_tables()[0]
     'main'
     """
-    with files(__package__).joinpath("published.csv").open(encoding="utf-8") as lines:
-        return tuple(dict.fromkeys(row["table"] for row in csv.DictReader(lines)))
+    return tuple(dict.fromkeys(row["table"] for row in _rows("published.csv")))
 
 
 @cache
@@ -145,16 +121,9 @@ def published(table: str) -> dict[tuple[str, str, str], Published]:
     >>> published("main")["cora", "gcn", "baseline"].mean
     84.54
     """
-    with files(__package__).joinpath("published.csv").open(encoding="utf-8") as lines:
-        rows = [
-            Published(
-                row["table"],
-                row["dataset"],
-                row["model"],
-                row["variant"],
-                *(float(row[name]) if row[name] else None for name in ("mean", "std", "delta")),
-            )
-            for row in csv.DictReader(lines)
-            if row["table"] == table and (row["mean"] or row["delta"])
-        ]
-    return {(row.dataset, row.model, row.variant): row for row in rows}
+    found = {}
+    for row in _rows("published.csv"):
+        key = row["dataset"], row["model"], row["variant"]
+        if row["table"] == table and (row["mean"] or row["delta"]):
+            found[key] = Published(table, *key, *(float(row[n]) if row[n] else None for n in ("mean", "std", "delta")))
+    return found

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from sharpen.analysis.curves import Curve
 from sharpen.analysis.outcome import Outcome
 from sharpen.report.charts import Chart
+from sharpen.report.shares import run_seconds
+from sharpen.report.study_text import cost_sentence, provenance_sentence
 from sharpen.report.tables import Table
 from sharpen.studies.spec import Contrast, Study
 
@@ -115,8 +117,6 @@ class Report:
         outcome: what the records say.
         blocks: in their order on a page.
         data: the table whose numbers the CSV holds.
-        cost, provenance, progress: sentences on what it took, where it comes from, how much of it is there.
-        runs: the trials whose records it shows, with their seconds, if it is not another study's report that shows them.
         curves: the scores of its cells over λ.
     """
 
@@ -124,10 +124,6 @@ class Report:
     outcome: Outcome
     blocks: tuple[Block, ...]
     data: Table
-    cost: str = ""
-    provenance: str = ""
-    progress: str = ""
-    runs: Mapping[str, float] = field(default_factory=dict, repr=False)
     curves: tuple[Curve, ...] = field(default=(), repr=False)
 
     @property
@@ -139,6 +135,32 @@ class Report:
     def name(self) -> str:
         """Of its files, such as ``main-paper``."""
         return f"{self.study.name}-{self.protocol}"
+
+    @property
+    def progress(self) -> str:
+        """How much of it is there."""
+        return (
+            f"reads {reads}"
+            if (reads := self.study.reads)
+            else f"{self.outcome.finished:,} of {self.outcome.planned:,}"
+        )
+
+    @property
+    def cost(self) -> str:
+        """What it took, in a sentence."""
+        if (reads := self.study.reads) is not None:
+            return f"it has no runs of its own; it reads those of {reads}."
+        return cost_sentence(self.outcome.costs)
+
+    @property
+    def provenance(self) -> str:
+        """Where it comes from, in a sentence."""
+        return provenance_sentence(self.outcome.provenance)
+
+    @property
+    def runs(self) -> dict[str, float]:
+        """The trials whose records it shows, with their seconds, if it is not another study's report that shows them."""
+        return run_seconds(self.outcome) if self.study.reads is None else {}
 
     @property
     def findings(self) -> tuple[str, ...]:

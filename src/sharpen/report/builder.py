@@ -41,17 +41,16 @@ class Reader:
         self.store, self.unavailable, self.max_epochs = store, unavailable, max_epochs
         # With what was run again for a trace: its scores do not count, its time does.
         self.frame = store.runs()
-        self._found: list[tuple[Study, str, str, Outcome]] = []
+        self._found: dict[tuple[str, str, str], Outcome] = {}
 
     def outcome(self, study: Study, protocol: str, score: str = "test") -> Outcome:
         """What the records say about a study under a protocol, by their score or by another of their columns."""
-        for own, under, by, known in self._found:
-            if under == protocol and own == study and by == score:
-                return known
-        missing, limit = self.unavailable, self.max_epochs
-        found = outcome(study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score)
-        self._found.append((study, protocol, score, found))
-        return found
+        known = self._found.get((study.name, protocol, score))
+        if known is None or known.study != study:
+            missing, limit = self.unavailable, self.max_epochs
+            known = outcome(study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score)
+            self._found[study.name, protocol, score] = known
+        return known
 
     def protocols(self, study: Study) -> list[str]:
         """The protocols under which a study has a finished comparison, or any record; else the first of its own."""
@@ -87,9 +86,8 @@ class Reader:
             return ranking_report(study, self.outcome(_source(study), protocol))
         if protocol == ALL:
             scores = (*EPOCHS.values(), *QUALITY)
-            return rates_report(
-                {score: [self.outcome(study, each, score) for each in study.protocols] for score in scores}
-            )
+            told = {score: [self.outcome(study, each, score) for each in study.protocols] for score in scores}
+            return rates_report(told)
         found = self.outcome(study, protocol)
         if any(variant.fields.get("configuration") == CHOSEN for variant in study.variants.values()):
             return field_report(found)

@@ -1,4 +1,7 @@
-"""The result of a fit in sentences: what is expected, what was chosen, and what helped."""
+"""The result of a fit in sentences: what is expected, what was chosen, and what helped.
+
+A summary is what ``sharpen fit`` writes to ``summary.json``; a report, what a classifier has as ``report_``.
+"""
 
 from __future__ import annotations
 
@@ -88,9 +91,8 @@ def _answers(report: Mapping[str, Any]) -> str:
         return "Every node has a label, so nothing was left to predict."
     ranked = sorted(counts.items(), key=lambda entry: -entry[1])
     shown = [f"{name} {count:,} ({100 * count / total:.0f} %)" for name, count in ranked[:_MOST_COUNTED]]
-    rest = ranked[_MOST_COUNTED:]
-    if rest:
-        shown.append(f"{len(rest)} more classes {sum(count for _, count in rest):,}")
+    if rest := [count for _, count in ranked[_MOST_COUNTED:]]:
+        shown.append(f"{len(rest)} more classes {sum(rest):,}")
     return f"Predicted for {total:,} unlabeled node{'s' * (total > 1)}: {', '.join(shown)}."
 
 
@@ -125,10 +127,10 @@ def left_out(report: Mapping[str, Any]) -> str:
     names = list(report["unchecked"])
     if not names:
         return ""
-    few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
-    listed = few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]}"
-    which = f"class {listed}, which has" if len(names) == 1 else f"classes {listed}, which have"
-    return f"; all of it without {which} too few labels to check"
+    if len(names) == 1:
+        return f"; all of it without class {names[0]}, which has too few labels to check"
+    *few, last = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+    return f"; all of it without classes {', '.join(few)} and {last}, which have too few labels to check"
 
 
 def judged_labels(report: Mapping[str, Any]) -> str:
@@ -141,27 +143,20 @@ def judged_labels(report: Mapping[str, Any]) -> str:
     return f"{nodes} of {given} labels" if given > nodes else f"{nodes} labels"
 
 
-def fit_lines(summary: Mapping[str, Any]) -> list[str]:
-    """The lines that a finished fit prints.
+def accounts(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What is compared, by name: the chosen one first; nothing where no label could be held out.
 
-    Args:
-        summary: What ``sharpen fit`` writes to ``summary.json``.
+    >>> list(accounts({"expected": {"nodes": 4}, "baselines": {"without the graph": {}}}))
+    ['chosen', 'without the graph']
     """
-    lines = opening(summary)
-    if is_checked(summary):
-        lines += [
-            "                        labels  accuracy     ECE   Brier  log-loss   (before calibration → after)",
-            _row("chosen", summary["expected"]),
-            *(_row(name, account) for name, account in summary["baselines"].items()),
-            _LEGEND,
-        ]
-    if summary["abstain"] is not None:
-        lines.append(_abstention(summary))
-    if summary.get("reasons"):
-        lines.append(summary["reasons"]["text"])
-    if summary.get("suggestions") is not None:
-        lines.append(_suggested(summary["suggestions"]))
-    return lines + [f"Note: {note}." for note in summary["notes"]]
+    return {"chosen": summary["expected"], **summary["baselines"]} if is_checked(summary) else {}
+
+
+def fit_lines(summary: Mapping[str, Any]) -> list[str]:
+    """The lines that a finished fit prints."""
+    rows = [_row(name, account) for name, account in accounts(summary).items()]
+    head = "                        labels  accuracy     ECE   Brier  log-loss   (before calibration → after)"
+    return [*opening(summary), *([head, *rows] if rows else []), *_closing(summary)]
 
 
 def opening(summary: Mapping[str, Any]) -> list[str]:
@@ -172,51 +167,48 @@ def opening(summary: Mapping[str, Any]) -> list[str]:
 
 
 def print_fit(summary: Mapping[str, Any], console: Console) -> None:
-    """Print a finished fit: a table on a terminal, plain lines elsewhere.
-
-    Args:
-        summary: What ``sharpen fit`` writes to ``summary.json``.
-        console: Where to.
-    """
+    """Print a finished fit: a table on a terminal, plain lines elsewhere."""
     if not console.is_terminal or not is_checked(summary):
         for line in fit_lines(summary):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         return
-    first, *above = opening(summary)
-    rest = fit_lines(summary)[1 + len(above) :]
-    accounts = {"chosen": summary["expected"], **summary["baselines"]}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("calibration:\nbefore → after", no_wrap=True)
     for title in ("accuracy", *_ERRORS.values()):
         table.add_column(title, justify="right", no_wrap=True)
-    for name, account in accounts.items():
-        before, after = account["before"], account["after"]
-        errors = (f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
-        right = f"{_percent(after['accuracy'])} % of {account['nodes']:,}"
-        table.add_row(name, right, *errors, style="bold" if name == "chosen" else "")
-    console.print(first, style="bold", markup=False, highlight=False)
-    for line in above:
-        console.print(line, markup=False, highlight=False)
+    for name, account in accounts(summary).items():
+        right = f"{_percent(account['after']['accuracy'])} % of {account['nodes']:,}"
+        table.add_row(name, right, *_errors(account), style="bold" if name == "chosen" else "")
+    for number, line in enumerate(opening(summary)):
+        console.print(line, style="" if number else "bold", markup=False, highlight=False)
     console.print(table)
-    for line in rest[1 + len(accounts) :]:
+    for line in _closing(summary):
         console.print(line, style="dim" if line == _LEGEND else "", markup=False, highlight=False)
 
 
+def _closing(summary: Mapping[str, Any]) -> list[str]:
+    """The sentences that stand below the table."""
+    lines = [_LEGEND] if is_checked(summary) else []
+    lines += [_abstention(summary)] if summary["abstain"] is not None else []
+    lines += [summary["reasons"]["text"]] if summary.get("reasons") else []
+    lines += [_suggested(summary["suggestions"])] if summary.get("suggestions") is not None else []
+    return lines + [f"Note: {note}." for note in summary["notes"]]
+
+
+def _errors(account: Mapping[str, Any]) -> list[str]:
+    return [f"{account['before'][key]:.3f} → {account['after'][key]:.3f}" for key in _ERRORS]
+
+
 def _row(name: str, account: Mapping[str, Any]) -> str:
-    before, after = account["before"], account["after"]
-    pairs = "  ".join(f"{before[key]:.3f} → {after[key]:.3f}" for key in _ERRORS)
-    return f"{name:22s}  {account['nodes']:>6,}  {_percent(after['accuracy']):>6} %  {pairs}"
+    return f"{name:22s}  {account['nodes']:>6,}  {_percent(account['after']['accuracy']):>6} %  {'  '.join(_errors(account))}"
 
 
 def _abstention(summary: Mapping[str, Any]) -> str:
     threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
     line = f"Abstaining below {threshold:g}: {_percent(answered)} % of the unlabeled nodes get a label"
-    below = [
-        point for point in summary["coverage"] if point["threshold"] <= threshold and point["accuracy"] is not None
-    ]
-    if below:
-        point = below[-1]
-        low, high = point["interval"]
+    told = [point for point in summary["coverage"] if point["threshold"] <= threshold and point["accuracy"] is not None]
+    if told:
+        point, (low, high) = told[-1], told[-1]["interval"]
         line += (
             f"; at {point['threshold']:g}, {_percent(point['accuracy'])} % of held-out answers are right ({point['right']} of "
             f"{point['nodes']}, 95 % CI {_percent(low)} to {_percent(high)})"

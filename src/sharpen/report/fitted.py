@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharpen.graph import Graph
-from sharpen.report.fit import is_checked, opening
+from sharpen.report.fit import accounts, opening
 from sharpen.report.page import fit_page, write_page
 
 
@@ -22,13 +22,7 @@ def write_fit_page(
     probabilities: np.ndarray,
     curves: Mapping[str, Any],
 ) -> None:
-    """The page of a fit from Python.
-
-    Args:
-        path: Where to.
-        report: ``report_`` of a classifier.
-        graph, ids, probabilities, curves: As for :func:`sharpen.report.page.fit_page`.
-    """
+    """The page of a fit from Python, by its ``report_``; all else as for :func:`sharpen.report.page.fit_page`."""
     from sharpen.training.records import versions
 
     beside = {"abstain": None, "total_seconds": report["seconds"], "command": ""}
@@ -42,23 +36,15 @@ def write_fit_page(
 
 
 def fit_html(report: Mapping[str, Any]) -> str:
-    """What a notebook shows: the headline, what was predicted, what helped, and the rows that are compared.
-
-    Args:
-        report: ``report_`` of a classifier.
-    """
+    """What a notebook shows of a ``report_``: the headline, what was predicted, what helped, and the rows that are compared."""
     headline, *lines = opening(report)
     lines += [f"Note: {note}." for note in report["notes"]]
-    rows = {"chosen": report["expected"], **report["baselines"]} if is_checked(report) else {}
-    keys = (("log_loss", "log-loss"), ("accuracy", "accuracy"), ("brier", "Brier"), ("ece", "ECE"))
-    head = "<th>labels</th>" + "".join(f"<th>{title}</th>" for _, title in keys)
-    body = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{account['nodes']:,}</td>"
-        + "".join(f"<td>{account['after'][key]:.3f}</td>" for key, _ in keys)
-        + "</tr>"
-        for name, account in rows.items()
-    )
+    keys = {"log_loss": "log-loss", "accuracy": "accuracy", "brier": "Brier", "ece": "ECE"}
+    head, body = "".join(f"<th>{title}</th>" for title in ("labels", *keys.values())), ""
+    for name, account in accounts(report).items():
+        numbers = "".join(f"<td>{account['after'][key]:.3f}</td>" for key in keys)
+        body += f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{account['nodes']:,}</td>{numbers}</tr>"
     text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
     title = f"<p><b>{html.escape(headline)}</b></p>"
-    table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
     return f"<div>{title}{text}{table}</div>"

@@ -23,14 +23,10 @@ def headline(comparison: Comparison) -> str:
     if comparison.subject is not None:
         return _one(comparison, comparison.subject, where)
     verdicts = [variant.verdict(corrected=True) for variant in comparison.variants]
-    counts = (
-        f"{verdicts.count('gain')} gain",
-        f"{verdicts.count('loss')} lose",
-        f"{len(verdicts) - verdicts.count('gain') - verdicts.count('loss')} without a clear difference",
-    )
+    gains, losses = verdicts.count("gain"), verdicts.count("loss")
     return (
-        f"Of {len(verdicts)} values of λ {where}, {', '.join(counts)} "
-        f"(paired t-tests, Holm-corrected p < 0.05), {_pairs(comparison)}."
+        f"Of {len(verdicts)} values of λ {where}, {gains} gain, {losses} lose, {len(verdicts) - gains - losses} without a clear "
+        f"difference (paired t-tests, Holm-corrected p < 0.05), {_pairs(comparison)}."
     )
 
 
@@ -42,15 +38,12 @@ def _one(comparison: Comparison, variant: LamComparison, where: str) -> str:
         return f"Sharpening cannot be judged {where}: of every pair at least one run diverged, {_pairs(comparison)}."
     if d.t_interval is None:
         return f"{subject} changes the score by {d.difference:+.2f} points {where}, {_pairs(comparison)}; {d.note}."
-    low, high = d.t_interval
-    interval = f"95 % CI [{low:+.2f}, {high:+.2f}], {_pairs(comparison, variant.dropped)}."
-    match variant.verdict():
-        case "gain":
-            return f"{subject} gains {d.difference:+.2f} points {where}, {interval}"
-        case "loss":
-            return f"{subject} loses {-d.difference:.2f} points {where}, {interval}"
-        case _:
-            return f"{subject} makes no clear difference {where}: {d.difference:+.2f} points, {interval}"
+    interval = "95 % CI [{:+.2f}, {:+.2f}]".format(*d.t_interval) + f", {_pairs(comparison, variant.dropped)}."
+    verdict = variant.verdict()
+    if verdict == "unclear":
+        return f"{subject} makes no clear difference {where}: {d.difference:+.2f} points, {interval}"
+    changes = f"gains {d.difference:+.2f}" if verdict == "gain" else f"loses {-d.difference:.2f}"
+    return f"{subject} {changes} points {where}, {interval}"
 
 
 def _pairs(comparison: Comparison, dropped: int = 0) -> str:

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sharpen.analysis.curves import Band, Curve, every_band, glass_bands
+from sharpen.analysis.curves import Band, Curve, glass_bands
 from sharpen.errors import InputError
 from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
 from sharpen.report.cells import brief
-from sharpen.report.charts import Chart, axis, lines, rounded, series
-from sharpen.report.names import (
-    cell_title,
-    counted_model,
-    dataset_title,
-    metric_title,
-    model_dash,
-    model_title,
-    span,
-    with_every_lambda,
-)
+from sharpen.report.charts import Chart, axis, cell_grid, lines, model_series, rounded, series
+from sharpen.report.names import cell_title, counted_model, dataset_title, metric_title, model_title, span
 
 # Quartiles of fewer say less than the values themselves.
 _FEWEST_BOXED = 5
 
 
 def gain_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
-    """The gain over λ, one chart for each dataset with a line for each model.
-
-    Args:
-        curves: one for each cell.
-        missing: which λ of the study they do not show (:func:`sharpen.report.missing.missing_lams`).
+    """The gain over λ, one chart for each dataset with a line for each model; it says which λ are missing, as all here do.
 
     >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
@@ -48,12 +36,8 @@ def gain_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
         low = max(float(gains.min()), -max(1.0, 3 * high))
         room = max(high - low, 0.4)
         drawn = [
-            series(
-                model_title(curve.model),
-                model_info(curve.model).color,
-                [point.lam for point in curve.points],
-                [point.difference for point in curve.points],
-                dash=model_dash(curve.model),
+            model_series(
+                curve.model, [point.lam for point in curve.points], [point.difference for point in curve.points]
             )
             for curve in own
         ]
@@ -71,8 +55,8 @@ def curve_chart(curve: Curve, title: str = "Test score over λ", note: str = "")
     >>> curve_chart(Curve("cora", "gcn", "accuracy", points, 5))["series"][0]["high"]
     [81.0, 81.5]
     """
-    zero, nan = curve.zero.mean, float("nan")
-    low, high = _limits(curve)
+    zero, (low, high) = curve.zero.mean, _limits(curve)
+    ends = [point.interval or (np.nan, np.nan) for point in curve.points]
     return lines(
         title,
         _lam(),
@@ -83,8 +67,8 @@ def curve_chart(curve: Curve, title: str = "Test score over λ", note: str = "")
                 model_info(curve.model).color,
                 [point.lam for point in curve.points],
                 [point.mean for point in curve.points],
-                low=[zero + point.interval[0] if point.interval else nan for point in curve.points],
-                high=[zero + point.interval[1] if point.interval else nan for point in curve.points],
+                low=[zero + end for end, _ in ends],
+                high=[zero + end for _, end in ends],
             ),
             series("λ = 0", "grey", [curve.points[0].lam, curve.points[-1].lam], [zero, zero], dash=True),
         ],
@@ -103,15 +87,7 @@ def curve_charts(curves: Sequence[Curve], missing: str | None = None) -> Charts:
     ['Cora GCN']
     """
     _some(curves)
-    models = list(dict.fromkeys(curve.model for curve in curves))
-    cells = {(curve.dataset, curve.model): curve for curve in curves}
-    rows = {
-        dataset_title(dataset): [
-            curve_chart(cells[dataset, model], cell_title(dataset, model)) if (dataset, model) in cells else None
-            for model in models
-        ]
-        for dataset in dict.fromkeys(curve.dataset for curve in curves)
-    }
+    rows = cell_grid({(c.dataset, c.model): curve_chart(c, cell_title(c.dataset, c.model)) for c in curves})
     marked = "; the dotted line marks the λ that validation chose" if any(c.chosen is not None for c in curves) else ""
     return Charts(
         "Every cell over λ",
@@ -130,8 +106,7 @@ def _limits(curve: Curve) -> tuple[float, float]:
     means = np.array([point.mean for point in curve.points])
     low, high = np.quantile(means, 0.1), means.max()
     room = max(high - low, 0.4)
-    halves = [(p.interval[1] - p.interval[0]) / 2 for p in curve.points if p.interval is not None]
-    half = float(np.median(halves)) if halves else 0.0
+    half = float(np.median([(p.interval[1] - p.interval[0]) / 2 for p in curve.points if p.interval] or [0.0]))
     bottom = min(max(means.min() - 0.1 * room, low - 0.6 * room), low - half)
     top = max(high + 0.25 * room, high + half)
     chosen = None if curve.chosen is None else curve.at(curve.chosen)
@@ -152,8 +127,9 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
     """
     bands = glass_bands(curves)
     _some(bands)
-    lams = [lam for band in every_band(bands) for lam in band.lams]
-    quartiles = np.concatenate([values for band in every_band(bands) for values in (band.lower, band.upper)])
+    every = [*bands, *(band.whole for band in bands if band.whole is not None)]
+    lams = [lam for band in every for lam in band.lams]
+    quartiles = np.concatenate([values for band in every for values in (band.lower, band.upper)])
     # What strong λ breaks is many times what weak λ gains: a logarithm beyond ±2 shows both, and cuts nothing off.
     y = _symlog("Glass's Δ of the test score", 2, min(quartiles.min(), -1), max(quartiles.max(), 1))
     charts = []
@@ -161,11 +137,11 @@ def glass_charts(curves: Sequence[Curve], missing: str | None = None, *, on_pape
         color = model_info(band.model).color
         drawn = [_band(band, "median over datasets", color)]
         if (whole := band.whole) is not None:
-            drawn.append(_band(whole, f"the {with_every_lambda(len(whole.datasets))}", color, dash=True, pale=True))
+            drawn.append(_band(whole, f"the {len(whole.datasets)} with every λ", color, dash=True, pale=True))
         title, x = counted_model(band.model, len(band.datasets)), _lam(min=min(lams), max=max(lams))
         charts.append(lines(title, x, y, drawn, zero=True, upright=True, height=220))
-    wholes = [f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None]
-    dashed = f"Dashed and pale: the datasets with every λ, {', '.join(wholes)}. " if wholes else ""
+    wholes = ", ".join(f"{len(b.whole.datasets)} ({model_title(b.model)})" for b in bands if b.whole is not None)
+    dashed = f"Dashed and pale: the datasets with every λ, {wholes}. " if wholes else ""
     columns = 2 if len(charts) == 4 else 3
     return Charts(
         "Glass's Δ over λ",
@@ -190,17 +166,17 @@ def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> C
     """
     usable = [curve for curve in curves if curve.zero.sd]
     _some(usable)
-    by_lam: dict[float, list[float]] = {}
-    for curve in usable:
-        for point in curve.points:
-            if point.lam != 0 and point.glass is not None:
-                by_lam.setdefault(point.lam, []).append(point.glass)
-    by_lam = dict(sorted(by_lam.items()))
+    values = [(p.lam, p.glass) for c in usable for p in c.points if p.lam != 0 and p.glass is not None]
+    values.sort(key=lambda value: value[0])
+    by_lam = {lam: [glass for _, glass in own] for lam, own in itertools.groupby(values, key=lambda value: value[0])}
     cells = span([len(values) for values in by_lam.values()])
+    # What the bars leave to 100 %.
+    most = max(values.count(0) for values in by_lam.values())
+    ties = f"What bars leave to 100 %: cells with exactly the score of λ = 0, at most {most} at a λ. " if most else ""
     return Charts(
         "Gains and losses over λ",
         {"shares": [_shares(by_lam)], "sizes": [_sizes(by_lam)]},
-        text=f"{cells} cells per λ; Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. {_ties(by_lam)}Boxes: quartiles "
+        text=f"{cells} cells per λ; Δ: gain over λ = 0 in standard deviations of the λ = 0 runs. {ties}Boxes: quartiles "
         "of the gains (above zero) and of the losses (below), whiskers from the 5th to the 95th percentile; of fewer than "
         f"{_FEWEST_BOXED} cells, every one as a point.{_lacking(missing)}",
         layout=Layout("improvements", (7.0, 2.3), share="x"),
@@ -210,10 +186,14 @@ def improvement_charts(curves: Sequence[Curve], missing: str | None = None) -> C
 
 def _shares(by_lam: Mapping[float, Sequence[float]]) -> Chart:
     """Which share of the cells gains or loses at each λ; losses below zero, what is weak next to it."""
-
-    def share(low: float, high: float) -> list[float | None]:
-        return rounded(100 * float(np.mean([low < v <= high for v in values])) for values in by_lam.values())
-
+    loss = {"color": "vermilion", "down": True}
+    bars = (
+        ({"name": "gain up to 1 Δ", "color": "blue", "pale": True}, 0, 1),
+        ({"name": "gain above 1 Δ", "color": "blue"}, 1, np.inf),
+        ({"name": "loss up to 1 Δ", "pale": True, **loss}, -1, -1e-12),
+        ({"name": "loss above 1 Δ", **loss}, -np.inf, -1),
+    )
+    every = by_lam.values()
     return {
         "kind": "shares",
         "title": "",
@@ -221,10 +201,8 @@ def _shares(by_lam: Mapping[float, Sequence[float]]) -> Chart:
         "y": axis("share of cells (%)\nloss            gain"),
         "at": list(by_lam),
         "bars": [
-            {"name": "gain up to 1 Δ", "color": "blue", "pale": True, "values": share(0, 1)},
-            {"name": "gain above 1 Δ", "color": "blue", "values": share(1, np.inf)},
-            {"name": "loss up to 1 Δ", "color": "vermilion", "pale": True, "down": True, "values": share(-1, -1e-12)},
-            {"name": "loss above 1 Δ", "color": "vermilion", "down": True, "values": share(-np.inf, -1)},
+            {**bar, "values": rounded(100 * float(np.mean([low < v <= high for v in values])) for values in every)}
+            for bar, low, high in bars
         ],
     }
 
@@ -234,21 +212,13 @@ def _sizes(by_lam: Mapping[float, Sequence[float]]) -> Chart:
     groups, ends = [], [0.0]
     for sign, color in ((1, "blue"), (-1, "vermilion")):
         own = {lam: [value for value in values if sign * value > 0] for lam, values in by_lam.items()}
-        many = {lam: values for lam, values in own.items() if len(values) >= _FEWEST_BOXED}
-        few = [(lam, value) for lam, values in own.items() if lam not in many for value in values]
-        groups.append({"color": color, "boxes": [[lam, values] for lam, values in many.items()], "points": few})
-        ends += [float(end) for values in many.values() for end in np.percentile(values, (5, 95))]
+        boxes = [(lam, values) for lam, values in own.items() if len(values) >= _FEWEST_BOXED]
+        few = [(lam, value) for lam, values in own.items() if len(values) < _FEWEST_BOXED for value in values]
+        groups.append({"color": color, "boxes": boxes, "points": few})
+        ends += [float(end) for _, values in boxes for end in np.percentile(values, (5, 95))]
         ends += [value for _, value in few]
     y = _symlog("Glass's Δ\n(linear up to ±1, then logarithmic)", 1, min(ends), max(ends))
     return {"kind": "boxes", "title": "", "x": _lam(), "y": y, "at": list(by_lam), "groups": groups}
-
-
-def _ties(by_lam: Mapping[float, Sequence[float]]) -> str:
-    """What the bars leave to 100 %."""
-    most = max(sum(value == 0 for value in values) for values in by_lam.values())
-    if not most:
-        return ""
-    return f"What bars leave to 100 %: cells with exactly the score of λ = 0, at most {most} at a λ. "
 
 
 def _lam(**options: float) -> Chart:
@@ -257,16 +227,10 @@ def _lam(**options: float) -> Chart:
 
 def _symlog(label: str, linear: float, low: float, high: float) -> Chart:
     """An axis that becomes logarithmic, with room for all values from low to high."""
-    steps = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]
-    ticks = [-step for step in reversed(steps) if -step >= 1.1 * low] + [0.0] + [t for t in steps if t <= 1.1 * high]
-    return axis(
-        label,
-        decimals=2,
-        min=float(1.15 * low),
-        max=float(1.15 * high),
-        symlog=linear,
-        ticks=[[tick, brief(tick)] for tick in ticks],
-    )
+    steps = [times * ten for ten in (1.0, 10.0, 100.0) for times in (1.0, 2.0, 5.0)] + [1000.0]
+    every = [*(-step for step in reversed(steps)), 0.0, *steps]
+    ticks = [[tick, brief(tick)] for tick in every if tick == 0 or 1.1 * low <= tick <= 1.1 * high]
+    return axis(label, decimals=2, min=float(1.15 * low), max=float(1.15 * high), symlog=linear, ticks=ticks)
 
 
 def _lacking(missing: str | None) -> str:

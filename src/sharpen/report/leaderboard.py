@@ -11,7 +11,7 @@ import numpy as np
 from sharpen.analysis.leaderboard import Leaderboard, MeanRanks, Standing, leaderboards, mean_ranks
 from sharpen.analysis.outcome import Outcome
 from sharpen.report.blocks import FOUND, Block, Report, Sentences, Tables
-from sharpen.report.cells import Gain, Number, Reason, Score, Text
+from sharpen.report.cells import Value
 from sharpen.report.names import dataset_title, model_title
 from sharpen.report.study import study_report
 from sharpen.report.tables import Column, Place, Table
@@ -21,21 +21,21 @@ def board_table(board: Leaderboard) -> Table:
     """One graph: every method with its score, its rank and the interval of it, its published place, its time, its gain.
 
     >>> board = Leaderboard("cora", (Standing("gcn", 84.5, 0.5, 10, rank=1, low=1, high=2, seconds=1.5), Standing("mlp")))
-    >>> [place.line().text if hasattr(place, "line") else place for place in board_table(board).rows[0][:3]]
+    >>> from sharpen.report.tables import values
+    >>> [value.text for place in board_table(board).rows[0][:3] for value in values(place)]
     ['GCN', '84.50 ± 0.50', '1 (1–2)']
     """
-    columns = (
-        Column("method", "method"),
-        Column("score", "test score", "right"),
-        Column("rank", "rank (95 %)", "right"),
-        Column("published", "published", "right"),
-        Column("place", "place there", "right"),
-        Column("seconds", "s per run", "right"),
-        Column("gain", "sharpened − plain", "right"),
-    )
+    titles = {
+        "score": "test score",
+        "rank": "rank (95 %)",
+        "published": "published",
+        "place": "place there",
+        "seconds": "s per run",
+        "gain": "sharpened − plain",
+    }
     return Table(
         dataset_title(board.dataset),
-        columns,
+        (Column("method", "method"), *(Column(key, title, "right") for key, title in titles.items())),
         tuple(_row(one) for one in board.standings),
         notes=(
             "Ranks by mean score on the same draws; in brackets the 95 % interval over resampled draws. Published: as the paper "
@@ -45,39 +45,37 @@ def board_table(board: Leaderboard) -> Table:
 
 
 def _row(one: Standing) -> tuple[Place, ...]:
-    cited: Place = None if one.published is None else Number(one.published, 2)
+    cited: Place = None if one.published is None else Value.number(one.published)
     if one.mean is None:
-        return (model_title(one.model), Reason(one.reason or "not run yet"), None, cited, None, None, None)
+        return (model_title(one.model), Value.reason(one.reason or "not run yet"), None, cited, None, None, None)
     effect = one.gain.difference if one.gain is not None else None
-    gain = None if effect is None else Gain(effect.difference, effect.t_interval, effect.n)
-    rank = str(one.rank) if one.low is None else f"{one.rank} ({one.low}–{one.high})"
-    seconds: Place = None if one.seconds is None else Number(one.seconds, 2)
-    place = None if one.place is None else str(one.place)
-    return (Text(model_title(one.model)), Score(one.mean, one.sd), rank, cited, place, seconds, gain)
+    return (
+        model_title(one.model),
+        Value.score(one.mean, one.sd),
+        str(one.rank) if one.low is None else f"{one.rank} ({one.low}–{one.high})",
+        cited,
+        None if one.place is None else str(one.place),
+        None if one.seconds is None else Value.number(one.seconds),
+        None if effect is None else Value.gain(effect.difference, effect.t_interval, effect.n),
+    )
 
 
 def ranks_table(found: MeanRanks) -> Table:
     """Mean ranks over graphs, the best first; those within the critical difference of the best are marked."""
-    best = min(found.ranks.values(), default=0.0)
-    rows: list[tuple[Place, ...]] = [
-        (
-            Text(model_title(model)),
-            Number(rank, 2),
-            "yes" if not math.isnan(found.critical) and rank - best <= found.critical else "",
-        )
+    best, tested = min(found.ranks.values(), default=0.0), not math.isnan(found.critical)
+    rows = tuple(
+        (model_title(model), Value.number(rank), "yes" if tested and rank - best <= found.critical else "")
         for model, rank in found.ranks.items()
-    ]
+    )
     columns = (
         Column("method", "method"),
         Column("rank", "mean rank", "right"),
         Column("near", "not told from the best"),
     )
-    note = (
-        "With one graph nothing is tested."
-        if math.isnan(found.critical)
-        else f"Two mean ranks that differ by more than {found.critical:.2f} differ at 5 % (Nemenyi)."
-    )
-    return Table(f"Mean ranks over {found.graphs} graphs", columns, tuple(rows), notes=(note,))
+    note = "With one graph nothing is tested."
+    if tested:
+        note = f"Two mean ranks that differ by more than {found.critical:.2f} differ at 5 % (Nemenyi)."
+    return Table(f"Mean ranks over {found.graphs} graphs", columns, rows, notes=(note,))
 
 
 def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
@@ -92,12 +90,10 @@ def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
     pairs = sum(len(board.ranked) for board in run)
     told = [f"{pairs:,} pairs of a method and a graph have a score, on {len(run)} of {len(boards)} graphs."]
     for board in run:
-        first = board.ranked[0]
-        tied = [one for one in board.ranked[1:] if one.low == 1]
-        others = f"; {len(tied)} more may be" if tied else ""
-        told.append(
-            f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {len(board.ranked)}{others}."
-        )
+        first, *others = board.ranked
+        tied = sum(one.low == 1 for one in others)
+        more = f"; {tied} more may be" if tied else ""
+        told.append(f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {1 + len(others)}{more}.")
     taus = [board.agreement for board in run if board.agreement is not None]
     if taus:
         told.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from sharpen.analysis.curves import Curve, on_lambda_curve
@@ -52,20 +53,16 @@ def missing_lams(outcome: Outcome, curves: Sequence[Curve]) -> str | None:
     True
     """
     drawn = {(curve.dataset, curve.model): curve for curve in curves}
-    cells: dict[str, int] = {}
+    cells: Counter[str] = Counter()
     for cell in outcome.cells:
-        curve = drawn.get((cell.dataset, cell.model))
-        lams = _lams(cell, outcome)
-        absent = {lam for lam in lams.values() if curve is not None and curve.at(lam) is None}
-        if absent:
-            what = _ranges(absent, sorted(set(lams.values())))
-            cells[what] = cells.get(what, 0) + 1
+        curve, lams = drawn.get((cell.dataset, cell.model)), set(_lams(cell, outcome).values())
+        if absent := {lam for lam in lams if curve is not None and curve.at(lam) is None}:
+            cells[_ranges(absent, sorted(lams))] += 1
     if not cells:
         return None
-    whole = len(cells) == 1 and sum(cells.values()) == len(drawn)
-    return "; ".join(
-        f"{what} {NOT_RUN}" + ("" if whole else f" in {n} {plural('cell', n)}") for what, n in cells.items()
-    )
+    whole = len(cells) == 1 and cells.total() == len(drawn)
+    where = {what: "" if whole else f" in {n} {plural('cell', n)}" for what, n in cells.items()}
+    return "; ".join(f"{what} {NOT_RUN}{which}" for what, which in where.items())
 
 
 def kind(reason: str) -> str:
@@ -88,10 +85,9 @@ def _places(cells: Sequence[CellOutcome], outcome: Outcome) -> str:
     """
     parts = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        own = [cell.model for cell in cells if cell.dataset == dataset]
-        every = [cell.model for cell in outcome.cells if cell.dataset == dataset]
-        parts.append(
-            dataset_title(dataset) if own == every else " and ".join(cell_title(dataset, model) for model in own)
+        own, every = ([cell.model for cell in of if cell.dataset == dataset] for of in (cells, outcome.cells))
+        parts += (
+            [dataset_title(dataset)] if own == every else [" and ".join(cell_title(dataset, model) for model in own)]
         )
     return f"{', '.join(parts)} ({len(cells)} {plural('cell', len(cells))})"
 
@@ -100,10 +96,11 @@ def _reasons(cell: CellOutcome, outcome: Outcome) -> list[str]:
     if cell.reason is not None:  # not one run
         return [cell.reason]
     sides = [cell.sides[name] for name in outcome.study.variants]
-    reasons: list[str] = []
-    for why in dict.fromkeys(side.reason for side in sides if not side.runs):
-        absent = [side for side in sides if not side.runs and side.reason == why]
-        reasons.append(f"{_variants(absent, cell, outcome)} {why or NOT_RUN}")
+    absent: dict[str, list[Side]] = {}
+    for side in sides:
+        if not side.runs:
+            absent.setdefault(side.reason or NOT_RUN, []).append(side)
+    reasons = [f"{_variants(own, cell, outcome)} {why}" for why, own in absent.items()]
     if partly := [side for side in sides if side.runs and not side.complete]:
         whose = "" if len(partly) == len(sides) else f"of {_variants(partly, cell, outcome)} "
         reasons.append(f"part of the runs {whose}{NOT_RUN}")

@@ -6,8 +6,6 @@ from sharpen.datasets.catalog import CATALOG
 from sharpen.models.registry import model_info
 
 _METRIC_TITLES = {"accuracy": "accuracy", "roc-auc": "ROC-AUC"}
-# What charts call the line styles of matplotlib.
-_DASHES: dict[str, str | bool] = {"solid": False, "dashed": True, "dotted": "dots", "dashdot": "mixed"}
 # Of a name that is too long to be one, so much is shown.
 _LONGEST_NAME = 120
 
@@ -28,15 +26,6 @@ def model_title(name: str) -> str:
     ('SAGE', 'MyNet')
     """
     return model_info(name).title
-
-
-def model_dash(name: str) -> str | bool:
-    """How the line of a model is dashed on a page: False for a plain line, True, ``dots`` or ``mixed``.
-
-    >>> model_dash("gcn"), model_dash("sage")
-    (False, True)
-    """
-    return _DASHES[model_info(name).dash]
 
 
 def metric_title(name: str) -> str:
@@ -82,15 +71,6 @@ def counted_model(name: str, datasets: int) -> str:
     ('GCN (10 datasets)', 'GCN (1 dataset)')
     """
     return f"{model_title(name)} ({datasets} {plural('dataset', datasets)})"
-
-
-def with_every_lambda(datasets: int) -> str:
-    """The datasets whose curves over λ are complete, where those of others are not.
-
-    >>> with_every_lambda(6)
-    '6 with every λ'
-    """
-    return f"{datasets} with every λ"
 
 
 def span(counts: Collection[int]) -> str:

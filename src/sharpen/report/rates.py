@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from sharpen.advice import first_choice
 from sharpen.analysis.outcome import Outcome
-from sharpen.analysis.rates import (
-    RateCurve,
-    RatePoint,
-    Rule,
-    Verdict,
-    derive_rule,
-    halves,
-    judge,
-    merged,
-    rate_curves,
-)
+from sharpen.analysis.rates import RateCurve, RatePoint, Rule, Verdict, derive_rule, halves, judge, merged, rate_curves
 from sharpen.evaluation import paired_difference
 from sharpen.report.blocks import FOUND, MISSING, Block, Charts, Layout, Report, Sentences, Tables
-from sharpen.report.cells import Gain, Score, signed
+from sharpen.report.cells import Value, signed
 from sharpen.report.charts import Chart, axis, lines, series
 from sharpen.report.names import cell_title, dataset_title, model_title, plural
-from sharpen.report.shares import run_seconds
-from sharpen.report.study_tables import details
-from sharpen.report.study_text import cost_sentence, provenance_sentence
+from sharpen.report.study_tables import details, own_score
 from sharpen.report.tables import Column, Place, Table
 from sharpen.studies.protocol import rate_of
-from sharpen.studies.spec import Study
+from sharpen.studies.spec import Contrast, Study
 
 EPOCHS = {"last epoch": "test_last", "epoch by validation": "test"}
 """Which score is shown, by what to call it: those without validation labels have the first alone."""
@@ -53,61 +42,52 @@ _Scored = Mapping[str, Sequence[Outcome]]
 
 
 def rates_report(scored: _Scored) -> Report:
-    """The report of a study over all of its numbers of labels.
-
-    Args:
-        scored: By score (:data:`EPOCHS` and :data:`QUALITY`), the outcomes of all protocols of one study.
-    """
+    """The report of a study over all numbers of labels: outcomes of its protocols by :data:`EPOCHS` and :data:`QUALITY`."""
     outcomes = scored["test"]
     whole, study = merged(outcomes), outcomes[0].study
     curves = {name: rate_curves(scored[score]) for name, score in EPOCHS.items()}
     last = curves["last epoch"]
+    models = dict.fromkeys(curve.model for own in curves.values() for curve in own)
+    tables = {
+        f"{model_title(model)}, {epoch}": _rate_table(epoch, study, scored[score], curves[epoch], model)
+        for epoch, score in EPOCHS.items()
+        for model in models
+    }
     findings = [*_gain_sentences(last), *_collapse_sentences(last), *_rule_sentences(study, last)]
     calibration = _quality_table(study, scored)
     blocks: list[Block] = [Sentences(FOUND, tuple(findings))] if findings else []
     if last:
-        blocks += [_gain_charts(study, curves), Tables("Gain by number of labels", _tables(study, scored, curves))]
+        blocks += [_gain_charts(study, curves, models), Tables("Gain by number of labels", tables)]
     if calibration.rows:
         blocks.append(Tables("Calibration", {"all": calibration}))
     short = sum(cell.reason is not None for cell in whole.cells)
     if short:
-        blocks.append(
-            Sentences(MISSING, (f"{short} of {len(whole.cells)} cells have no run yet, over all numbers of labels.",))
-        )
-    return Report(
-        study=study,
-        outcome=whole,
-        blocks=tuple(blocks),
-        data=details(whole),
-        cost=cost_sentence(whole.costs),
-        provenance=provenance_sentence(whole.provenance),
-        progress=f"{whole.finished:,} of {whole.planned:,}",
-        runs=run_seconds(whole),
-    )
+        lacking = f"{short} of {len(whole.cells)} cells have no run yet, over all numbers of labels."
+        blocks.append(Sentences(MISSING, (lacking,)))
+    return Report(study=study, outcome=whole, blocks=tuple(blocks), data=details(whole))
 
 
 def _variants(study: Study) -> list[str]:
     return [contrast.variant for contrast in study.compare if contrast.against == study.baseline]
 
 
+def _by_variant(curves: Sequence[RateCurve]) -> dict[str, list[tuple[RateCurve, RatePoint]]]:
+    found: dict[str, list[tuple[RateCurve, RatePoint]]] = {}
+    for curve in curves:
+        found.setdefault(curve.variant, []).extend((curve, point) for point in curve.points)
+    return found
+
+
 def _gain_sentences(curves: Sequence[RateCurve]) -> list[str]:
     """What every variant gains at few and at many labels for each class, over all cells, at the last epoch."""
     told = []
-    for variant in dict.fromkeys(curve.variant for curve in curves):
+    for variant, points in _by_variant(curves).items():
         parts = []
         for name, low, high in (("1 to 2", 1, 2), ("3 to 10", 3, 10), ("20 to 50", 20, 50)):
-            own = [
-                point.gain
-                for curve in curves
-                for point in curve.points
-                if curve.variant == variant and point.rate.kind == "few" and low <= point.rate.number <= high
-                if point.gain is not None
-            ]
+            own = [p.gain for _, p in points if p.rate.kind == "few" and low <= p.rate.number <= high]
             if own:
-                lose = sum(gain < 0 for gain in own)
-                parts.append(
-                    f"{signed(float(np.mean(own)))} at {name} labels per class ({lose} of {len(own)} below zero)"
-                )
+                below = f"({sum(gain < 0 for gain in own)} of {len(own)} below zero)"
+                parts.append(f"{signed(float(np.mean(own)))} at {name} labels per class {below}")
         if parts:
             told.append(f"{variant}, last epoch, mean gain in points over cells: {'; '.join(parts)}.")
     return told
@@ -116,21 +96,18 @@ def _gain_sentences(curves: Sequence[RateCurve]) -> list[str]:
 def _collapse_sentences(curves: Sequence[RateCurve]) -> list[str]:
     """Where classes are emptied, by variant."""
     told = []
-    for variant in dict.fromkeys(curve.variant for curve in curves):
-        hit = [
-            (curve, point) for curve in curves if curve.variant == variant for point in curve.points if point.collapsed
-        ]
-        if not hit:
-            continue
-        worst = sorted(hit, key=lambda pair: -pair[1].collapsed / max(1, pair[1].effect.finished))[:5]
+    for variant, points in _by_variant(curves).items():
+        hit = [(curve, point) for curve, point in points if point.collapsed]
+        worst = sorted(hit, key=lambda pair: -pair[1].collapsed / max(1, pair[1].finished))[:5]
         named = ", ".join(
-            f"{cell_title(curve.dataset, curve.model)} at {point.rate.words} ({point.collapsed} of {point.effect.finished} runs)"
+            f"{cell_title(curve.dataset, curve.model)} at {point.rate.words} ({point.collapsed} of {point.finished} runs)"
             for curve, point in worst
         )
-        told.append(
-            f"{variant} empties classes by the last epoch in {sum(p.collapsed for _, p in hit)} runs of {len(hit)} "
-            f"{plural('cell', len(hit))}: {named}{' and others' if len(hit) > len(worst) else ''}."
-        )
+        if hit:
+            told.append(
+                f"{variant} empties classes by the last epoch in {sum(p.collapsed for _, p in hit)} runs of {len(hit)} "
+                f"{plural('cell', len(hit))}: {named}{' and others' if len(hit) > len(worst) else ''}."
+            )
     return told
 
 
@@ -142,9 +119,8 @@ def _rule_sentences(study: Study, curves: Sequence[RateCurve]) -> list[str]:
         found = derive_rule(curves, chosen_on, own)
         tested = None if found is None else judge(found.rule, curves, tested_on)
         if tested is not None and tested.cells:
-            told.append(
-                f"The rule of {', '.join(map(dataset_title, chosen_on))}: {_verdict(tested, 'the other graphs')}"
-            )
+            whose = ", ".join(map(dataset_title, chosen_on))
+            told.append(f"The rule of {whose}: {_verdict(tested, 'the other graphs')}")
     used = _rule_in_use(study, curves)
     if used is not None and (tested := judge(used, curves, study.datasets)).cells:
         told.append(f"The rule in use, that of lam = auto: {_verdict(tested, 'all graphs')}")
@@ -179,21 +155,16 @@ def _rule_in_use(study: Study, curves: Sequence[RateCurve]) -> Rule | None:
         return None
 
 
-def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]]) -> Charts:
+def _gain_charts(study: Study, curves: Mapping[str, Sequence[RateCurve]], models: Iterable[str]) -> Charts:
     """Gain against the number of labels, one chart for each graph, a line for each variant; a view for each model and epoch."""
     color = dict(zip(_variants(study), _COLORS, strict=False))
-    models = dict.fromkeys(curve.model for own in curves.values() for curve in own)
     views: dict[str, Sequence[Chart | None]] = {}
-    for epoch, own in curves.items():
-        for model in models:
-            of_model = [curve for curve in own if curve.model == model]
-            datasets = [name for name in study.datasets if any(curve.dataset == name for curve in of_model)]
-            charts = [
-                _chart(cell_title(name, model), [curve for curve in of_model if curve.dataset == name], of_model, color)
-                for name in datasets
-            ]
-            if charts:
-                views[f"{model_title(model)}, {epoch}"] = charts
+    for (epoch, own), model in itertools.product(curves.items(), models):
+        of_model = [curve for curve in own if curve.model == model]
+        by_graph = {name: [curve for curve in of_model if curve.dataset == name] for name in study.datasets}
+        drawn = [_chart(cell_title(name, model), few, of_model, color) for name, few in by_graph.items() if few]
+        if drawn:
+            views[f"{model_title(model)}, {epoch}"] = drawn
     on_paper = tuple(name for name in views if name.endswith("last epoch"))
     return Charts(
         "Gain against the number of labels",
@@ -209,56 +180,33 @@ def _chart(title: str, own: Sequence[RateCurve], all_: Sequence[RateCurve], colo
     kind = own[0].points[0].rate.kind
     alike = [point for curve in all_ for point in curve.points if point.rate.kind == kind]
     numbers = sorted({point.rate.number for point in alike})
-    ends = [end for point in alike for which in (0, 1) if (end := _end(point, which)) is not None]
+    ends = [end for point in alike for end in point.ends]
     drawn = [
         series(
             curve.variant,
             color.get(curve.variant, "grey"),
             [point.rate.number for point in curve.points],
-            [_shown(point.gain) for point in curve.points],
-            low=[_shown(_end(point, 0)) for point in curve.points],
-            high=[_shown(_end(point, 1)) for point in curve.points],
+            [point.gain for point in curve.points],
+            low=[point.ends[0] for point in curve.points],
+            high=[point.ends[1] for point in curve.points],
             **({} if len(curve.points) > 1 else {"points": True}),
         )
         for curve in own
     ]
-    label = "labels per class" if kind == "few" else "labeled nodes (%)"
-    ticks = [[number, str(number)] for number in numbers]
     ends_of_x = {"min": numbers[0], "max": numbers[-1]} if len(numbers) > 1 else {}
+    ticks = [[number, str(number)] for number in numbers]
+    label = "labels per class" if kind == "few" else "labeled nodes (%)"
     x = axis(label, decimals=0, symlog=1, ticks=ticks, **ends_of_x)
     y = axis("gain (points)", decimals=1, min=max(_LOWEST, min(ends) - 0.5), max=min(_HIGHEST, max(ends) + 0.5))
     return lines(title, x, y, drawn, zero=True, height=220)
 
 
-def _end(point: RatePoint, which: int) -> float | None:
-    return point.gain if point.interval is None else point.interval[which]
-
-
-def _shown(value: float | None) -> float:
-    return float("nan") if value is None else value
-
-
-def _tables(study: Study, scored: _Scored, curves: Mapping[str, Sequence[RateCurve]]) -> dict[str, Table]:
-    models = dict.fromkeys(curve.model for own in curves.values() for curve in own)
-    return {
-        f"{model_title(model)}, {epoch}": _rate_table(
-            f"{study.title}: {model_title(model)}, {epoch}", study, scored[score], curves[epoch], model
-        )
-        for epoch, score in EPOCHS.items()
-        for model in models
-    }
-
-
 def _rate_table(
-    title: str, study: Study, outcomes: Sequence[Outcome], curves: Sequence[RateCurve], model: str
+    epoch: str, study: Study, outcomes: Sequence[Outcome], curves: Sequence[RateCurve], model: str
 ) -> Table:
     """A row for each graph and number of labels: plain training's score, then the gain of every variant over it."""
-    gains = {
-        (curve.dataset, curve.variant, point.rate): point
-        for curve in curves
-        if curve.model == model
-        for point in curve.points
-    }
+    own = [curve for curve in curves if curve.model == model]
+    gains = {(curve.dataset, curve.variant, point.rate): point for curve in own for point in curve.points}
     variants = [name for name in _variants(study) if any(name == variant for _, variant, _ in gains)]
     assert study.baseline is not None  # a study with comparisons has one
     plain = {
@@ -271,11 +219,11 @@ def _rate_table(
         (
             dataset_title(dataset),
             rate.words,
-            None if side.mean is None else Score(side.mean, side.sd, side.n),
+            own_score(side),
             *(_gain(gains.get((dataset, variant, rate)), side.n) for variant in variants),
         )
         for dataset in study.datasets
-        for rate in sorted({rate for own, rate in plain if own == dataset})
+        for rate in sorted({rate for name, rate in plain if name == dataset})
         if (side := plain[dataset, rate]).runs
     ]
     columns = [
@@ -288,35 +236,27 @@ def _rate_table(
         "Score with its standard deviation over n draws; gains in points, paired on as many unless they say otherwise, with 95 % t "
         "intervals, bold where they exclude zero."
     )
-    return Table(title, tuple(columns), tuple(rows), notes=(note,))
+    return Table(f"{study.title}: {model_title(model)}, {epoch}", tuple(columns), tuple(rows), notes=(note,))
 
 
-def _gain(point: RatePoint | None, draws: int) -> Gain | None:
-    if point is None or point.gain is None:
-        return None
-    return Gain(point.gain, point.interval, point.effect.n, tell_n=point.effect.n != draws)
+def _gain(point: RatePoint | None, draws: int) -> Value | None:
+    return None if point is None else Value.gain(point.gain, point.interval, point.n, tell_n=point.n != draws)
 
 
 def _quality_table(study: Study, scored: _Scored) -> Table:
     """Calibration and macro-F1 at the selected epoch: the difference of every comparison, mean and interval over cells."""
     names = [name for name in QUALITY if name in scored]
-    rows: list[tuple[Place, ...]] = []
-    for contrast in study.compare:
-        found: list[Gain | None] = []
-        for name in names:
-            differences = [
-                effect.difference.difference
-                for told in scored[name]
-                for _, effect in told.effects(contrast.name)
-                if effect.difference is not None
-            ]
-            if differences:
-                mean = paired_difference(differences, [0.0] * len(differences), resamples=0)
-                found.append(Gain(mean.difference, mean.t_interval, len(differences), tell_n=False))
-            else:
-                found.append(None)
-        if any(found):
-            rows.append((contrast.name, *found))
+
+    def place(contrast: Contrast, name: str) -> Value | None:
+        effects = [effect for told in scored[name] for _, effect in told.effects(contrast.name)]
+        differences = [effect.difference.difference for effect in effects if effect.difference is not None]
+        if not differences:
+            return None
+        mean = paired_difference(differences, [0.0] * len(differences), resamples=0)
+        return Value.gain(mean.difference, mean.t_interval, mean.n, tell_n=False)
+
+    found = {contrast.name: [place(contrast, name) for name in names] for contrast in study.compare}
+    rows = [(name, *places) for name, places in found.items() if any(places)]
     columns = [Column("contrast", "comparison"), *(Column(name, QUALITY[name], "right") for name in names)]
     note = (
         "Differences × 100, mean over cells and numbers of labels with the 95 % t interval over them; below zero is better for all "

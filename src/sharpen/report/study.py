@@ -13,7 +13,6 @@ from sharpen.report.blocks import FOUND, MISSING, SCORES, Block, Report, Sentenc
 from sharpen.report.lambda_charts import curve_charts, gain_charts, glass_charts, improvement_charts
 from sharpen.report.missing import missing_lams, missing_lines, untraced_line
 from sharpen.report.names import dataset_title
-from sharpen.report.shares import run_seconds
 from sharpen.report.special_tables import (
     dynamics_table,
     lambda_table,
@@ -28,12 +27,9 @@ from sharpen.report.study_text import (
     agreement_sentence,
     band_sentences,
     collapse_sentences,
-    cost_sentence,
     gain_sentences,
     gap_sentence,
-    provenance_sentence,
 )
-from sharpen.report.tables import Table
 from sharpen.report.tally import contrast_words, side_words
 from sharpen.studies.spec import Contrast, Study
 
@@ -42,11 +38,7 @@ _MOST_GRIDS = 4
 
 
 def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
-    """The report of a study that has trials of its own.
-
-    Args:
-        outcome: what its records say.
-        traces: of its runs, where they were kept.
+    """The report of a study that has trials of its own, from its records and, where they were kept, its traces.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
@@ -75,17 +67,8 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
     missing = missing_lines(outcome) + (untraced_line(outcome, trajectories) if traces is not None else [])
     if missing:
         blocks.append(Sentences(MISSING, tuple(missing)))
-    return Report(
-        study=study,
-        outcome=outcome,
-        blocks=tuple(blocks),
-        data=details(outcome) if study.compare else score_data(outcome),
-        cost=cost_sentence(outcome.costs),
-        provenance=provenance_sentence(outcome.provenance),
-        progress=f"{outcome.finished:,} of {outcome.planned:,}",
-        runs=run_seconds(outcome),
-        curves=tuple(curves),
-    )
+    data = details(outcome) if study.compare else score_data(outcome)
+    return Report(study, outcome, tuple(blocks), data, curves=tuple(curves))
 
 
 def _findings(outcome: Outcome, curves: Sequence[Curve], trajectories: Sequence[Dynamics], is_curve: bool) -> list[str]:
@@ -104,12 +87,10 @@ def _findings(outcome: Outcome, curves: Sequence[Curve], trajectories: Sequence[
 
 def _tables(outcome: Outcome, curves: Sequence[Curve], is_curve: bool) -> Tables:
     """The paper's layout, one table for each comparison, and the scores that stand beside no gain; then every number."""
-    study = outcome.study
-    views: dict[str, Table] = {}
+    study, views = outcome.study, {}
     known: list[bool] = []  # whether a table has numbers
-    contrasts = (
-        {} if is_curve else {contrast_words(outcome, contrast): contrast for contrast in _shown_contrasts(outcome)}
-    )
+    shown = () if is_curve else _shown_contrasts(outcome)
+    contrasts = {contrast_words(outcome, contrast): contrast for contrast in shown}
     for name, contrast in contrasts.items():
         views[name] = gain_grid(outcome, contrast)
         known.append(any(effect.difference is not None for _, effect in outcome.effects(contrast.name)))
@@ -120,18 +101,16 @@ def _tables(outcome: Outcome, curves: Sequence[Curve], is_curve: bool) -> Tables
         views["Glass's Δ"] = lambda_table(curves, f"{study.title}: Glass's Δ by λ, {outcome.protocol} protocol")
     if (chosen := retuned_table(outcome)) is not None:
         views["what was chosen"] = chosen
-    if study.compare and not is_curve:
-        detailed = details(outcome, _leading_contrasts(study), only_pairs=True)
-        views |= {"every number": detailed} if detailed.rows else {}
+    if is_curve:
+        return Tables("Tables", views, apart=False)
+    if study.compare and (detailed := details(outcome, _leading_contrasts(study), only_pairs=True)).rows:
+        views["every number"] = detailed
     text = (
         "The score and what it gains, bold where the 95 % interval excludes zero. Point at a cell for the interval, the λ"
         f"{' and what the paper has' if study.published is not None else ''}; click it for its runs."
     )
     # What has numbers is seen first: the scores of a baseline, where the grid that is compared with it is not run yet.
-    shown = known.index(True) if any(known) else 0
-    if is_curve:
-        return Tables("Tables", views, apart=False)
-    return Tables("The table", views, text, shown, contrasts=contrasts)
+    return Tables("The table", views, text, known.index(True) if any(known) else 0, contrasts=contrasts)
 
 
 def _lambda_charts(curves: Sequence[Curve], missing: str | None) -> list[Block]:
@@ -218,28 +197,13 @@ def ranking_report(study: Study, main: Outcome) -> Report:
     >>> ranking_report(load_study("comparison"), outcome(load_study("main"), "paper")).findings
     ('No score of ours is there to rank yet.',)
     """
-    found = shown_rankings(study, main)
-    groups = {
-        name: own
-        for name, kind in (("homophilous graphs", False), ("heterophilous graphs", True))
-        if (own := [ranking for ranking in found if is_heterophilous(ranking.dataset) is kind])
-    }
-    tables = {
-        name: ranking_table(own, f"{study.title}: {name}, {main.protocol} protocol") for name, own in groups.items()
-    }
-    return Report(
-        study=study,
-        outcome=main,
-        blocks=(
-            Sentences(FOUND, tuple(_rank_sentences(found))),
-            ranking_charts(found),
-            Tables("Tables", tables, apart=False),
-        ),
-        data=ranking_data(found),
-        cost=f"it has no runs of its own; it reads those of {main.study.name}.",
-        provenance=provenance_sentence(main.provenance),
-        progress=f"reads {main.study.name}",
-    )
+    found, tables = shown_rankings(study, main), {}
+    for name, unlike in (("homophilous graphs", False), ("heterophilous graphs", True)):
+        if own := [ranking for ranking in found if is_heterophilous(ranking.dataset) is unlike]:
+            tables[name] = ranking_table(own, f"{study.title}: {name}, {main.protocol} protocol")
+    sentences = Sentences(FOUND, tuple(_rank_sentences(found)))
+    blocks = (sentences, ranking_charts(found), Tables("Tables", tables, apart=False))
+    return Report(study=study, outcome=main, blocks=blocks, data=ranking_data(found))
 
 
 def _published(outcome: Outcome, name: str) -> bool:
@@ -248,19 +212,18 @@ def _published(outcome: Outcome, name: str) -> bool:
 
 def _rank_sentences(found: Sequence[Ranking]) -> list[str]:
     """The place of our best entry on every dataset."""
-    best = [(ranking, ranking.best_of_ours) for ranking in found]
+    best = [(ranking, entry) for ranking in found if (entry := ranking.best_of_ours) is not None]
     places = [
         f"{dataset_title(ranking.dataset)} {' of '.join(map(str, ranking.place(entry)))} ({entry.method})"
         for ranking, entry in best
-        if entry is not None
     ]
     if not places:
         return ["No score of ours is there to rank yet."]
-    ours = [entry for ranking, entry_ in best if entry_ is not None for entry in ranking.entries if entry.ours]
-    scored = sum(entry.rank is not None for entry in ours)
-    lines = [f"Our best entry among other people's methods: {', '.join(places)}."]
-    if scored < len(ours):
-        lines.append(
-            f"On these datasets {len(ours) - scored} of our {len(ours)} entries have no score yet and no rank."
-        )
+    ours = [entry for ranking, _ in best for entry in ranking.entries if entry.ours]
+    lines, without = (
+        [f"Our best entry among other people's methods: {', '.join(places)}."],
+        [e for e in ours if e.rank is None],
+    )
+    if without:
+        lines.append(f"On these datasets {len(without)} of our {len(ours)} entries have no score yet and no rank.")
     return lines

@@ -13,9 +13,20 @@ from sharpen.analysis.steps import Step
 from sharpen.errors import InputError
 from sharpen.models.registry import model_info
 from sharpen.report.blocks import Charts, Layout
-from sharpen.report.cells import Gain, Score, brief, signed
-from sharpen.report.charts import MOST_POINTS, Chart, axis, forest, forest_row, lines, rounded, series
-from sharpen.report.names import cell_title, dataset_title, model_dash, model_title, plural, span
+from sharpen.report.cells import Value, brief, signed
+from sharpen.report.charts import (
+    Chart,
+    axis,
+    cell_grid,
+    forest,
+    forest_row,
+    lines,
+    model_series,
+    rounded,
+    series,
+    thinned,
+)
+from sharpen.report.names import cell_title, dataset_title, model_title, plural, span
 from sharpen.report.study_tables import kept_setting
 from sharpen.report.tally import contrast_words
 from sharpen.studies.plan import Cell
@@ -35,24 +46,20 @@ def difference_charts(outcome: Outcome, contrasts: Sequence[Contrast]) -> Charts
     if not ready:
         return None
     views = {contrast_words(outcome, contrast): [_differences(outcome, contrast)] for contrast in ready}
-    rows = next(iter(views.values()))[0]["rows"]
-    groups = len({row["group"] for row in rows})
+    first, (chart, *_) = next(iter(views.items()))
+    groups = len({row["group"] for row in chart["rows"]})
+    height = 0.235 * (len(chart["rows"]) + 0.5 * groups) + 0.6
     return Charts(
         "All differences",
         views,
         text=_differences_text(outcome, ready[0], several=len(ready) > 1),
-        layout=Layout(
-            "differences",
-            (7.2, 0.235 * (len(rows) + 0.5 * groups) + 0.6),
-            views=(contrast_words(outcome, ready[0]),),
-            legend=True,
-        ),
+        layout=Layout("differences", (7.2, height), views=(first,), legend=True),
     )
 
 
 def _differences(outcome: Outcome, contrast: Contrast) -> Chart:
-    shown = [(cell, effect) for cell, effect in outcome.effects(contrast.name) if effect.difference is not None]
-    rows = [_difference(cell, effect, outcome) for cell, effect in shown]
+    effects = outcome.effects(contrast.name)
+    rows = [_difference(cell, effect, outcome) for cell, effect in effects if effect.difference is not None]
     legend: list[Chart] = [
         {"name": "filled: the interval excludes zero", "color": "ink"},
         {"name": "open: it does not", "color": "ink", "open": True},
@@ -61,9 +68,8 @@ def _differences(outcome: Outcome, contrast: Contrast) -> Chart:
         legend.append({"name": "dotted: only part was run", "color": "ink", "open": True})
     if any(row["quoted"] is not None for row in rows):
         legend.append({"name": "what the paper says", "quoted": True})
-    return forest(
-        "", rows, f"test score, {contrast_words(outcome, contrast)} (percentage points)", zero=True, legend=legend
-    )
+    unit = f"test score, {contrast_words(outcome, contrast)} (percentage points)"
+    return forest("", rows, unit, zero=True, legend=legend)
 
 
 def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome) -> Chart:
@@ -87,7 +93,7 @@ def _difference(cell: CellOutcome, effect: Effect, outcome: Outcome) -> Chart:
         sure=sure,
         strong=sure,
         partly=effect.partial,
-        text=Gain(d.difference, d.t_interval, tell_n=False).line().text + said,
+        text=Value.gain(d.difference, d.t_interval, tell_n=False).text + said,
         tail=f"{model_title(cell.model):>4}  {signed(d.difference):>6}  {kept or n}",
         notes=notes,
         marker=model_info(cell.model).marker,
@@ -124,11 +130,10 @@ def entropy_charts(cells: Sequence[Dynamics]) -> Charts:
 
 
 def _entropies(cell: Dynamics) -> list[Chart]:
-    epochs = np.unique(np.linspace(0, cell.epochs - 1, min(cell.epochs, MOST_POINTS)).round().astype(int))
+    epochs = thinned(cell.epochs)
     # Both entropies on one scale: what is to be seen is that they differ.
-    top = 1.05 * max(
-        float(np.max(getattr(s, what))) for s in (cell.baseline, cell.sharpened) for what in ("labeled", "unlabeled")
-    )
+    sides = (cell.baseline, cell.sharpened)
+    top = 1.05 * float(max(np.max(values) for side in sides for values in (side.labeled, side.unlabeled)))
     charts = []
     for what, title in (("labeled", "H_L"), ("unlabeled", "H_U"), ("gap", "H_L − H_U")):
         curves = []
@@ -142,10 +147,7 @@ def _entropies(cell: Dynamics) -> list[Chart]:
 
 
 def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
-    """The gain of moving both weights by δ, one chart for each dataset.
-
-    Args:
-        found: by cell, as :func:`sharpen.analysis.steps.offset_steps` gives them.
+    """The gain of moving both weights by δ (:func:`sharpen.analysis.steps.offset_steps`), one chart for each dataset.
 
     >>> steps = [Step(delta, 0.0, delta, (delta - 1, delta + 1), chosen=delta == 0) for delta in (-0.05, 0.0, 0.05)]
     >>> offset_charts({("cora", "gcn"): steps}).views[""][0]["series"][0]["notes"]
@@ -155,12 +157,9 @@ def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
     ticks = [[delta, _signed_tick(delta)] for delta in deltas]
     charts = []
     for dataset in dict.fromkeys(dataset for dataset, _ in found):
-        own = {model: sorted(steps) for (name, model), steps in found.items() if name == dataset}
-        curves = [_offsets(model, steps) for model, steps in own.items()]
-        x = axis("offset δ", name="δ =", decimals=2, ticks=ticks)
-        charts.append(
-            lines(dataset_title(dataset), x, axis("gain (points)", decimals=2), curves, zero=True, height=220)
-        )
+        curves = [_offsets(model, sorted(steps)) for (name, model), steps in found.items() if name == dataset]
+        x, y = axis("offset δ", name="δ =", decimals=2, ticks=ticks), axis("gain (points)", decimals=2)
+        charts.append(lines(dataset_title(dataset), x, y, curves, zero=True, height=220))
     return Charts(
         "Offsets between the two weights",
         {"": charts},
@@ -172,16 +171,14 @@ def offset_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
 
 
 def _offsets(model: str, steps: Sequence[Step]) -> Chart:
-    nan = float("nan")
-    return series(
-        model_title(model),
-        model_info(model).color,
+    ends = [step.interval or (np.nan, np.nan) for step in steps]
+    return model_series(
+        model,
         [step.x for step in steps],
         [step.gain for step in steps],
-        low=[step.interval[0] if step.interval else nan for step in steps],
-        high=[step.interval[1] if step.interval else nan for step in steps],
+        low=[low for low, _ in ends],
+        high=[high for _, high in ends],
         points=True,
-        dash=model_dash(model),
         marker=model_info(model).marker,
         filled=[step.chosen for step in steps],
         notes=["chosen by validation" if step.chosen else "" for step in steps],
@@ -189,10 +186,7 @@ def _offsets(model: str, steps: Sequence[Step]) -> Chart:
 
 
 def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
-    """The gain of every learning rate and dropout around the setting, one small map for each cell.
-
-    Args:
-        found: by cell, as :func:`sharpen.analysis.steps.retune_steps` gives them.
+    """The gain of every learning rate and dropout around the setting (:func:`sharpen.analysis.steps.retune_steps`), a map per cell.
 
     >>> steps = [Step(x, y, x * y, None, chosen=x == 2) for x in (1.0, 2.0) for y in (0.0, 0.1)]
     >>> retune_charts({("cora", "gcn"): steps}).views["Cora"][0]["values"]
@@ -202,17 +196,9 @@ def retune_charts(found: Mapping[Cell, Sequence[Step]]) -> Charts:
         raise InputError("no cell has runs around its setting yet; run the study first, see sharpen study status")
     # The far corners may diverge or collapse; the colours serve the middle.
     limit = max(0.2, float(np.quantile([abs(step.gain) for steps in found.values() for step in steps], 0.9)))
-    models = list(dict.fromkeys(model for _, model in found))
-    rows = {
-        dataset_title(dataset): [
-            _heat(dataset, model, found[Cell(dataset, model)], limit) if (dataset, model) in found else None
-            for model in models
-        ]
-        for dataset in dict.fromkeys(dataset for dataset, _ in found)
-    }
     return Charts(
         "Learning rate and dropout",
-        rows,
+        cell_grid({(dataset, model): _heat(dataset, model, steps, limit) for (dataset, model), steps in found.items()}),
         text="Mean paired difference of the test score, in points, to the setting as it is (circle). Star: what validation "
         f"chooses. Colours end at ±{limit:.1f} points.",
         layout=Layout("retuning", (2.3, 1.75)),
@@ -249,6 +235,7 @@ def ranking_charts(found: Sequence[Ranking]) -> Charts:
     entries = [entry for ranking in ours for entry in ranking.entries if entry.ours and entry.rank is not None]
     sharpened = any(entry.method.endswith(SHARPENED) for entry in entries)
     kinds = "black without sharpening, blue with λ by validation" if sharpened else "all without sharpening"
+    names = tuple(dataset_title(ranking.dataset) for ranking in ours)
     most = max((sum(entry.rank is not None for entry in ranking.entries) for ranking in ours), default=0)
     return Charts(
         "Ours among published methods",
@@ -256,14 +243,7 @@ def ranking_charts(found: Sequence[Ranking]) -> Charts:
         text=f"Mean and standard deviation. Filled: ours, {kinds}. Open: other methods as published, on partly other splits, "
         "without pairing; an arrow: further to the left. Scales begin where the scores of a panel do. An order of means, and no "
         f"test.{_left_out(found)}",
-        layout=Layout(
-            "ranking",
-            (3.3, 0.165 * most + 0.7),
-            columns=3,
-            views=tuple(dataset_title(ranking.dataset) for ranking in ours),
-        )
-        if ours
-        else None,
+        layout=Layout("ranking", (3.3, 0.165 * most + 0.7), columns=3, views=names) if ours else None,
     )
 
 
@@ -281,6 +261,8 @@ def _ranks(ranking: Ranking) -> Chart:
 
 def _rank(entry: Entry, mean: float) -> Chart:
     sharp = entry.method.endswith(SHARPENED)
+    notes = ["ours" if entry.ours else "as published"]
+    notes += [f"the paper: {entry.paper:.2f}"] if entry.paper is not None else []
     return forest_row(
         "",
         entry.method if entry.rank is None else f"{entry.rank}. {entry.method}",
@@ -290,9 +272,8 @@ def _rank(entry: Entry, mean: float) -> Chart:
         quoted=entry.paper,
         sure=entry.ours,
         strong=entry.ours,
-        text=Score(mean, entry.sd).line().text,
-        notes=["ours" if entry.ours else "as published"]
-        + ([f"the paper: {entry.paper:.2f}"] if entry.paper is not None else []),
+        text=Value.score(mean, entry.sd).text,
+        notes=notes,
         marker="s" if entry.ours and sharp else "o",
     )
 

@@ -10,20 +10,7 @@ from sharpen.analysis.runs import Side
 from sharpen.datasets.catalog import CATALOG
 from sharpen.evaluation.paired import FEWEST_BOOTSTRAPPED
 from sharpen.paper import lambda_star
-from sharpen.report.cells import (
-    Chance,
-    Choice,
-    Gain,
-    Interval,
-    Number,
-    Quoted,
-    Reason,
-    Score,
-    Text,
-    Value,
-    how_many,
-    number,
-)
+from sharpen.report.cells import Value, how_many, number
 from sharpen.report.names import dataset_title, minus, model_title, plural, span
 from sharpen.report.tables import Column, Place, Table
 from sharpen.report.tally import contrast_words, side_words
@@ -35,6 +22,7 @@ _READING = (
     "each, those of a split are averaged before anything is tested. On one split an interval speaks of other seeds, not of other "
     "splits."
 )
+_COMBINED = "Combined sd: √(our sd² + the paper's sd²); named where the two means are more than two of them apart."
 _CHOSEN = "λ (or the named setting) is selected by the mean validation score of the cell; test scores are not used."
 
 
@@ -44,37 +32,20 @@ def score_grid(outcome: Outcome, name: str) -> Table:
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("main"), "paper", datasets=["cora"], models=["gcn"])
-    >>> [value.line().text for value in score_grid(empty, "baseline").rows[0][1]]
+    >>> [value.text for value in score_grid(empty, "baseline").rows[0][1]]
     ['not run yet', 'paper 84.54 ± 0.86']
     """
 
-    def place(cell: CellOutcome) -> tuple[Value, ...]:
-        side = cell.sides[name]
-        values: list[Value] = [_score(side, cell.planned)]
-        if (choice := _choice(cell, side, outcome.study)) is not None:
-            values.append(Text(choice.line().text, muted=True))
-        if side.published is not None and side.published.mean is not None:
-            values.append(Quoted("paper", side.published.mean, side.published.sd))
+    def place(cell: CellOutcome) -> list[Value | None]:
+        side, apart = cell.sides[name], None
         distance = None if side.consistency is None else side.consistency.distance
         if distance is not None and abs(distance) > 2:
-            values.append(
-                Text(f"{number(abs(distance), 1)} combined sd {'above' if distance > 0 else 'below'}", bold=True)
-            )
-        return tuple(values)
+            where = "above" if distance > 0 else "below"
+            apart = Value.words(f"{number(abs(distance), 1)} combined sd {where}", bold=True)
+        return [_score(side, cell.planned), _chosen(cell, side, outcome.study), _paper("paper", side), apart]
 
-    notes = [_READING]
-    if any(cell.sides[name].consistency is not None for cell in outcome.cells):
-        notes.append(
-            "Combined sd: √(our sd² + the paper's sd²); named where the two means are more than two of them apart."
-        )
-    if name in outcome.study.choose:
-        notes.append(_CHOSEN)
-    return _grid(
-        outcome,
-        f"{outcome.study.title}: scores of {side_words(outcome, name)}, {outcome.protocol} protocol",
-        place,
-        notes,
-    )
+    compared = any(cell.sides[name].consistency is not None for cell in outcome.cells)
+    return _grid(outcome, f"scores of {side_words(outcome, name)}", name, place, (_COMBINED,) * compared)
 
 
 def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
@@ -83,33 +54,21 @@ def gain_grid(outcome: Outcome, contrast: Contrast) -> Table:
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
     >>> empty = outcome(load_study("test-only"), "paired", datasets=["cora"], models=["gcn"])
-    >>> [value.line().text for value in gain_grid(empty, empty.study.compare[0]).rows[0][1]]
+    >>> [value.text for value in gain_grid(empty, empty.study.compare[0]).rows[0][1]]
     ['not run yet', 'paper −3.84 ± 0.70']
     """
 
-    def place(cell: CellOutcome) -> tuple[Value, ...]:
+    def place(cell: CellOutcome) -> list[Value | None]:
         effect, side = cell.effect(contrast.name), cell.sides[contrast.variant]
-        values: list[Value] = []
-        if effect.difference is not None:
-            values.append(_score(side, cell.planned))
-        values += _gain(effect)
+        score = None if effect.difference is None else _score(side, cell.planned)
         # Of what changes nothing the reason says so already.
-        if (
-            kept_setting(cell, effect, outcome.study) is None
-            and (choice := _choice(cell, side, outcome.study)) is not None
-        ):
-            values.append(Text(choice.line().text, muted=True))
-        if side.published is not None and side.published.mean is not None:
-            values.append(Quoted("paper", side.published.mean, side.published.sd, gain=effect.published))
-        elif effect.published is not None:
-            values.append(Quoted("paper", effect.published, effect.published_sd, difference=True))
-        return tuple(values)
+        kept = kept_setting(cell, effect, outcome.study) is not None
+        said = _paper("paper", side, effect.published)
+        if said is None and effect.published is not None:
+            said = Value.quoted("paper", effect.published, effect.published_sd, difference=True)
+        return [score, *_gain(effect), None if kept else _chosen(cell, side, outcome.study), said]
 
-    notes = [_READING]
-    if contrast.variant in outcome.study.choose:
-        notes.append(_CHOSEN)
-    title = f"{outcome.study.title}: {contrast_words(outcome, contrast)}, {outcome.protocol} protocol"
-    return _grid(outcome, title, place, notes)
+    return _grid(outcome, contrast_words(outcome, contrast), contrast.variant, place)
 
 
 def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, only_pairs: bool = False) -> Table:
@@ -127,16 +86,13 @@ def details(outcome: Outcome, contrasts: Iterable[Contrast] | None = None, *, on
     3
     """
     wanted = tuple(outcome.study.compare if contrasts is None else contrasts)
-    pairs = [(cell, effect) for contrast in wanted for cell, effect in outcome.effects(contrast.name)]
-    rows = [
-        _detail(cell, effect, outcome.study)
-        for cell, effect in pairs
-        if effect.difference is not None or not only_pairs
-    ]
+    pairs = [pair for contrast in wanted for pair in outcome.effects(contrast.name)]
+    shown = [(cell, effect) for cell, effect in pairs if effect.difference is not None or not only_pairs]
+    rows = [_detail(cell, effect, outcome.study) for cell, effect in shown]
     kept = list(_DETAILS)
     if only_pairs:
-        kept = [name for name in kept if any(row.get(name) is not None for row in rows)]
-        kept = [name for name in kept if name != "comparison" or len(wanted) > 1]
+        filled = {name for row in rows for name, place in row.items() if place is not None}
+        kept = [name for name in kept if name in filled and (name != "comparison" or len(wanted) > 1)]
     notes = [_READING, _tests_note([outcome.effects(contrast.name) for contrast in wanted])]
     if any(row.get("consistent") is not None for row in rows):
         notes.append(
@@ -181,8 +137,8 @@ def score_data(outcome: Outcome) -> Table:
             cell.model,
             name,
             own_score(side),
-            None if side.val is None else Number(side.val),
-            _quoted(side),
+            None if side.val is None else Value.number(side.val),
+            _paper("", side),
             side.reason,
         )
         for cell in outcome.cells
@@ -220,58 +176,65 @@ _DETAILS = {
 
 
 def _detail(cell: CellOutcome, effect: Effect, study: Study) -> dict[str, Place]:
-    d = effect.difference
+    d, ours = effect.difference, None if effect.consistency is None else effect.consistency.consistent
     side, against = cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against]
     choice = _choice(cell, side, study)
+    is_lam = choice is not None and choice.numbers["lam"] is not None
+    star = lambda_star(cell.dataset, cell.model) if is_lam else None
+    said, spread = effect.published, effect.published_sd
     row: dict[str, Place] = {
-        "dataset": Text(dataset_title(cell.dataset), key=cell.dataset),
-        "model": Text(model_title(cell.model), key=cell.model),
-        "comparison": Text(minus(effect.contrast.name), key=effect.contrast.name),
+        "dataset": Value.words(dataset_title(cell.dataset), key=cell.dataset),
+        "model": Value.words(model_title(cell.model), key=cell.model),
+        "comparison": Value.words(minus(effect.contrast.name), key=effect.contrast.name),
         "against": own_score(against),
-        "against_paper": _quoted(against),
+        "against_paper": _paper("", against),
         "variant": own_score(side),
-        "variant_paper": _quoted(side),
+        "variant_paper": _paper("", side),
         "chosen": choice,
+        "lambda_star": None if star is None else Value.number(star),
+        "paper": None if said is None else Value.quoted("", said, spread, difference=True),
+        "consistent": {True: "yes", False: "no", None: None}[ours],
         "note": effect.reason,
     }
-    if choice is not None and choice.lam is not None:
-        star = lambda_star(cell.dataset, cell.model)
-        row["lambda_star"] = None if star is None else Number(star)
-    if effect.published is not None:
-        row["paper"] = Quoted("", effect.published, effect.published_sd, difference=True)
-    if effect.consistency is not None and effect.consistency.consistent is not None:
-        row["consistent"] = "yes" if effect.consistency.consistent else "no"
     if d is not None:
-        row["gain"] = Gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
-        row["bootstrap"] = None if d.bootstrap_interval is None else Interval(*d.bootstrap_interval)
-        row["p"], row["p_holm"], row["p_wilcoxon"] = Chance(d.t_p), Chance(effect.corrected_p), Chance(d.wilcoxon_p)
-        row["wins"] = f"{d.wins}/{d.ties}/{d.losses}"
-        row["glass"] = Number(effect.glass, sign=True)
+        row |= {
+            "gain": Value.gain(d.difference, d.t_interval, effect.n, splits=effect.splits),
+            "bootstrap": None if d.bootstrap_interval is None else Value.interval(*d.bootstrap_interval),
+            "p": Value.chance(d.t_p),
+            "p_holm": Value.chance(effect.corrected_p),
+            "p_wilcoxon": Value.chance(d.wilcoxon_p),
+            "wins": f"{d.wins}/{d.ties}/{d.losses}",
+            "glass": Value.number(effect.glass, sign=True),
+        }
     return row
 
 
-def _grid(outcome: Outcome, title: str, place: Callable[[CellOutcome], tuple[Value, ...]], notes: list[str]) -> Table:
-    cells = {(cell.dataset, cell.model): cell for cell in outcome.cells}
-    models = [m for m in outcome.study.models if any(model == m for _, model in cells)]
-    datasets = [d for d in outcome.study.datasets if any(dataset == d for dataset, _ in cells)]
+def _grid(
+    outcome: Outcome,
+    words: str,
+    name: str,
+    place: Callable[[CellOutcome], list[Value | None]],
+    notes: tuple[str, ...] = (),
+) -> Table:
+    """A table of all cells in the paper's layout, about a variant or choice of this name."""
+    study, cells = outcome.study, {(cell.dataset, cell.model): cell for cell in outcome.cells}
+    models = [m for m in study.models if any(model == m for _, model in cells)]
+    datasets = [d for d in study.datasets if any(dataset == d for dataset, _ in cells)]
     planned = {dataset: how_many(cell.planned, cell.splits) for (dataset, _), cell in cells.items()}
-    rows = tuple(
-        (
-            (Text(dataset_title(dataset), key=dataset), Text(planned[dataset], muted=True)),
-            *(place(cells[dataset, model]) if (dataset, model) in cells else None for model in models),
-        )
-        for dataset in datasets
-    )
+    shown = {cell: tuple(value for value in place(told) if value is not None) for cell, told in cells.items()}
+    unlike = [is_heterophilous(dataset) for dataset in datasets]
     return Table(
-        title=title,
+        title=f"{study.title}: {words}, {outcome.protocol} protocol",
         columns=(Column("dataset", "dataset"), *(Column(m, model_title(m), "center") for m in models)),
-        rows=rows,
-        notes=tuple(notes),
-        rules=tuple(
-            i
-            for i in range(1, len(datasets))
-            if is_heterophilous(datasets[i]) and not is_heterophilous(datasets[i - 1])
+        rows=tuple(
+            (
+                (Value.words(dataset_title(dataset), key=dataset), Value.words(planned[dataset], muted=True)),
+                *(shown.get((dataset, model)) for model in models),
+            )
+            for dataset in datasets
         ),
+        notes=(_READING, *notes, *(_CHOSEN,) * (name in study.choose)),
+        rules=tuple(i for i in range(1, len(datasets)) if unlike[i] and not unlike[i - 1]),
     )
 
 
@@ -284,31 +247,39 @@ def is_heterophilous(dataset: str) -> bool:
     return dataset in CATALOG and CATALOG[dataset].heterophilous
 
 
-def own_score(side: Side) -> Score | None:
-    """Mean, spread and number of a side's runs; nothing without a score."""
-    return None if side.mean is None else Score(side.mean, side.sd, side.n)
+def own_score(side: Side, planned: int | None = None) -> Value | None:
+    """Mean, spread and number of a side's runs, which is not told where it is as planned; nothing without a score."""
+    return None if side.mean is None else Value.score(side.mean, side.sd, side.n, tell_n=side.n != planned)
 
 
 def _score(side: Side, planned: int) -> Value:
-    if side.mean is None:
-        return Reason(side.reason or "no score")
-    return Score(side.mean, side.sd, side.n, tell_n=side.n != planned)
+    return own_score(side, planned) or Value.reason(side.reason or "no score")
 
 
 def _gain(effect: Effect) -> tuple[Value, ...]:
     d = effect.difference
     if d is None:
-        return (Reason(effect.reason or "no pairs"),)
-    value = Gain(d.difference, d.t_interval, effect.n, tell_n=effect.n != effect.planned)
-    return (value, Reason(effect.reason)) if effect.reason else (value,)
+        return (Value.reason(effect.reason or "no pairs"),)
+    value = Value.gain(d.difference, d.t_interval, effect.n, tell_n=effect.n != effect.planned)
+    return (value, Value.reason(effect.reason)) if effect.reason else (value,)
 
 
-def _choice(cell: CellOutcome, side: Side, study: Study) -> Choice | None:
+def _choice(cell: CellOutcome, side: Side, study: Study) -> Value | None:
     """What validation chose, if there was something to choose: λ where only that differs, else the variant's name."""
     if side.variant is None or side.variant == side.name or side.trial is None:
         return None
     only_lam = all(on_lambda_curve(cell, name, study) for name in study.choose[side.name])
-    return Choice(side.variant, side.trial.lam if only_lam else None, side.val)
+    return Value.choice(side.variant, side.trial.lam if only_lam else None, side.val)
+
+
+def _chosen(cell: CellOutcome, side: Side, study: Study) -> Value | None:
+    choice = _choice(cell, side, study)
+    return None if choice is None else Value.words(choice.text, muted=True)
+
+
+def _paper(source: str, side: Side, gain: float | None = None) -> Value | None:
+    said = side.published
+    return None if said is None or said.mean is None else Value.quoted(source, said.mean, said.sd, gain=gain)
 
 
 def kept_setting(cell: CellOutcome, effect: Effect, study: Study) -> str | None:
@@ -324,10 +295,4 @@ def kept_setting(cell: CellOutcome, effect: Effect, study: Study) -> str | None:
     if side.variant is None or side.variant != cell.sides[effect.contrast.against].variant:
         return None
     choice = _choice(cell, side, study)
-    return None if choice is None else f"{choice.line().text} chosen"
-
-
-def _quoted(side: Side) -> Quoted | None:
-    if side.published is None or side.published.mean is None:
-        return None
-    return Quoted("", side.published.mean, side.published.sd)
+    return None if choice is None else f"{choice.text} chosen"

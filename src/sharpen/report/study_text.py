@@ -16,7 +16,7 @@ from sharpen.analysis.provenance import Cost, Provenance
 from sharpen.analysis.runs import collapsed_runs
 from sharpen.report.cells import brief, number, signed
 from sharpen.report.missing import kind
-from sharpen.report.names import cell_title, counted_model, plural, with_every_lambda
+from sharpen.report.names import cell_title, counted_model, plural
 from sharpen.report.tally import contrast_words, side_words, tally
 from sharpen.studies.cost import duration
 from sharpen.studies.spec import Contrast
@@ -45,12 +45,10 @@ def gain_sentence(outcome: Outcome, name: str) -> str:
         f"{counts.corrected_gains} gain and {counts.corrected_losses} lose. Median over cells {signed(counts.median)} points, mean "
         f"{signed(counts.mean)}."
     )
-    judged = [effect.consistency for effect in everywhere if effect.complete and effect.consistency is not None]
-    agreeing = sum(bool(consistency.consistent) for consistency in judged)
-    if judged:
+    if judged := [e.consistency for e in everywhere if e.complete and e.consistency is not None]:
         text += (
             f" Consistent with the paper's difference (Welch's 95 % interval; it says little where published spreads are "
-            f"wide): {agreeing} of {len(judged)}."
+            f"wide): {sum(bool(consistency.consistent) for consistency in judged)} of {len(judged)}."
         )
     return text + others
 
@@ -64,16 +62,14 @@ def gain_sentences(outcome: Outcome, names: Sequence[str], most: int) -> list[st
     >>> gain_sentences(empty, [contrast.name for contrast in empty.study.compare], most=4)
     ['60 comparisons, and no cell has all the pairs of one yet.']
     """
-    if len(names) <= most:
-        return [gain_sentence(outcome, name) for name in names]
     told = [name for name in names if any(effect.complete for _, effect in outcome.effects(name))]
-    if not told:
+    if len(names) <= most:
+        told = list(names)
+    elif not told:
         return [f"{len(names)} comparisons, and no cell has all the pairs of one yet."]
-    lines = [gain_sentence(outcome, name) for name in told]
     rest = len(names) - len(told)
-    if rest:
-        lines.append(f"{rest} other {plural('comparison', rest)}: no cell has all its pairs yet.")
-    return lines
+    others = [f"{rest} other {plural('comparison', rest)}: no cell has all its pairs yet."] if rest else []
+    return [*(gain_sentence(outcome, name) for name in told), *others]
 
 
 def collapse_sentences(outcome: Outcome) -> list[str]:
@@ -84,16 +80,16 @@ def collapse_sentences(outcome: Outcome) -> list[str]:
     >>> collapse_sentences(outcome(load_study("universal"), "paper"))
     []
     """
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, list[str]] = {}
     for cell in outcome.cells:
         for variant, against in outcome.study.compare:
             side, other = cell.sides[variant], cell.sides[against]
             if against == outcome.study.baseline and (count := collapsed_runs(side, other)):
-                own = found.setdefault(variant, {})
-                own[cell_title(cell.dataset, cell.model)] = f"{count} of {len(side.runs)} runs"
+                told = f"{cell_title(cell.dataset, cell.model)} ({count} of {len(side.runs)} runs)"
+                found.setdefault(variant, []).append(told)
     return [
-        f"{variant} empties classes by the last epoch: {', '.join(f'{name} ({runs})' for name, runs in cells.items())}. A balance, "
-        "or class proportions as a prior, forbids that."
+        f"{variant} empties classes by the last epoch: {', '.join(cells)}. A balance, or class proportions as a prior, forbids "
+        "that."
         for variant, cells in found.items()
     ]
 
@@ -116,23 +112,20 @@ def _not_counted(effects: Sequence[Effect]) -> str:
     diverged = [effect for effect in effects if effect.diverged]
     mixed = [effect for effect in effects if effect.mixed and not effect.diverged]
     partly = [e for e in effects if e.difference is not None and not e.diverged and not e.mixed]
-    text = ""
-    if diverged:
-        lost, pairs = sum(effect.diverged for effect in diverged), sum(effect.finished for effect in diverged)
-        text += f" {len(diverged)} {plural('cell', len(diverged))} with diverged runs not counted ({lost} of {pairs} pairs)."
-    if mixed:
-        text += f" {len(mixed)} {plural('cell', len(mixed))} with pairs of different precision not counted."
-    if partly:
-        text += f" {len(partly)} {plural('cell', len(partly))} of which only part was run left out."
-    return text
+    lost, pairs = sum(effect.diverged for effect in diverged), sum(effect.finished for effect in diverged)
+    return "".join(
+        f" {len(own)} {plural('cell', len(own))} {what}."
+        for own, what in (
+            (diverged, f"with diverged runs not counted ({lost} of {pairs} pairs)"),
+            (mixed, "with pairs of different precision not counted"),
+            (partly, "of which only part was run left out"),
+        )
+        if own
+    )
 
 
 def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[str]:
-    """From 0 up to which λ the median of Glass's Δ over datasets is never negative, per model.
-
-    Args:
-        curves: of all models.
-        missing: which λ they do not show; the first sentence begins with it.
+    """From 0 up to which λ the median of Glass's Δ over datasets is never negative, per model; first, which λ are missing.
 
     >>> from sharpen.analysis.curves import Point
     >>> points = tuple(Point(lam, 80 + lam, 1.0, 5, lam, None, lam) for lam in (0.0, 0.5, 1.0))
@@ -143,13 +136,12 @@ def band_sentences(curves: Sequence[Curve], missing: str | None = None) -> list[
     for band in glass_bands(curves):
         positive = [(lam, median >= 0) for lam, median in zip(band.lams, band.median, strict=True) if lam > 0]
         unbroken = [lam for lam, _ in itertools.takewhile(lambda point: point[1], positive)]
-        good = sum(fine for _, fine in positive)
         reach = f"from λ = 0 to λ = {unbroken[-1]:g}, at" if unbroken else "at no λ next to 0, at"
         best = int(np.argmax(band.median))
         lines.append(
             f"{counted_model(band.model, len(band.datasets))}: the median Δ is at least 0 {reach} "
-            f"{good} of {len(positive)} positive λ in all, and largest at λ = {brief(band.lams[best])} "
-            f"({signed(band.median[best])}).{_negative(band)}"
+            f"{sum(fine for _, fine in positive)} of {len(positive)} positive λ in all, and largest at "
+            f"λ = {brief(band.lams[best])} ({signed(band.median[best])}).{_negative(band)}"
         )
     return [f"{missing}. {lines[0]}", *lines[1:]] if missing and lines else lines
 
@@ -162,7 +154,7 @@ def _negative(band: Band) -> str:
         return ""
     best, at = max(medians)
     below = sum(median < 0 for median, _ in medians)
-    where = "It is" if told is band else f"Over the {with_every_lambda(len(told.datasets))} it is"
+    where = "It is" if told is band else f"Over the {len(told.datasets)} with every λ it is"
     return f" {where} below 0 at {below} of {len(medians)} negative λ, and largest there at λ = {brief(at)} ({signed(best)})."
 
 
@@ -174,19 +166,13 @@ def agreement(outcome: Outcome, name: str) -> tuple[list[CellOutcome], list[Cell
     >>> [len(cells) for cells in agreement(outcome(load_study("main"), "paper"), "baseline")]
     [0, 0, 52]
     """
-    within: list[CellOutcome] = []
-    beyond: list[CellOutcome] = []
-    open_: list[CellOutcome] = []
+    found: tuple[list[CellOutcome], list[CellOutcome], list[CellOutcome]] = ([], [], [])
     for cell in outcome.cells:
         side = cell.sides[name]
-        if side.published is None:
-            continue
         distance = None if side.consistency is None else side.consistency.distance
-        if distance is None:
-            open_.append(cell)
-        else:
-            (within if abs(distance) <= 2 else beyond).append(cell)
-    return within, beyond, open_
+        if side.published is not None:
+            found[2 if distance is None else int(abs(distance) > 2)].append(cell)
+    return found
 
 
 def agreement_sentence(outcome: Outcome, name: str) -> str:
@@ -198,27 +184,21 @@ def agreement_sentence(outcome: Outcome, name: str) -> str:
     "plain training: no cell can be compared with the paper's score yet."
     """
     within, beyond, open_ = agreement(outcome, name)
-    words = side_words(outcome, name)
-    if not within and not beyond:
+    words, compared = side_words(outcome, name), len(within) + len(beyond)
+    if not compared:
         return f"{words}: no cell can be compared with the paper's score yet."
-    text = (
-        f"{words}: within two combined standard deviations of the paper's mean in {len(within)} of "
-        f"{len(within) + len(beyond)} {plural('cell', len(within) + len(beyond))}"
+    found = [(cell_title(cell.dataset, cell.model), cell.sides[name].consistency) for cell in beyond]
+    far = ", ".join(
+        f"{title} ({signed(c.difference)} points, {number(abs(c.distance), 1)} combined sd)"
+        for title, c in found
+        if c is not None and c.distance is not None
     )
-    far = []
-    for cell in beyond:
-        consistency = cell.sides[name].consistency
-        if consistency is not None and consistency.distance is not None:
-            far.append(
-                f"{cell_title(cell.dataset, cell.model)} ({signed(consistency.difference)} points, "
-                f"{number(abs(consistency.distance), 1)} combined sd)"
-            )
-    text += f"; beyond: {', '.join(far)}." if far else "."
-    if open_:
-        kinds = Counter(kind(cell.sides[name].reason or "no score") for cell in open_)
-        parts = [f"{count} {plural('cell', count)} ({kind})" for kind, count in kinds.items()]
-        text += f" Not compared: {', '.join(parts)}."
-    return text
+    kinds = Counter(kind(cell.sides[name].reason or "no score") for cell in open_)
+    parts = ", ".join(f"{count} {plural('cell', count)} ({why})" for why, count in kinds.items())
+    return (
+        f"{words}: within two combined standard deviations of the paper's mean in {len(within)} of "
+        f"{compared} {plural('cell', compared)}{f'; beyond: {far}.' if far else '.'}{f' Not compared: {parts}.' if parts else ''}"
+    )
 
 
 def cost_sentence(costs: Sequence[Cost]) -> str:
@@ -248,19 +228,20 @@ def provenance_sentence(provenance: Provenance) -> str:
             versions[text] = None
     counts = [f" ({runs:,} {plural('run', runs)})" for runs in provenance.runs] or [""] * len(provenance.revisions)
     code = [_revision(text) + count for text, count in zip(provenance.revisions, counts, strict=True)]
-    parts = [f"Code {', '.join(code)}"] if code else []
-    parts += [", ".join(versions)] if versions else []
-    if provenance.first and provenance.last:
-        parts.append(f"{provenance.first[:10]} to {provenance.last[:10]}")
-    return "; ".join(parts) + "." if parts else ""
+    dates = [date[:10] for date in (provenance.first, provenance.last) if date]
+    parts = [
+        f"Code {', '.join(code)}" if code else "",
+        ", ".join(versions),
+        " to ".join(dates) if len(dates) > 1 else "",
+    ]
+    told = "; ".join(part for part in parts if part)
+    return f"{told}." if told else ""
 
 
 def _revision(text: str) -> str:
     """Which code, as records say it: a commit's short hash, or that of the source where there was no commit."""
-    changed = text.endswith(_CHANGED)
-    name = text.removesuffix(_CHANGED)
-    prefix, dash, digits = name.rpartition("-")
-    return f"{prefix}{dash}{digits[:12]}{' with uncommitted changes' if changed else ''}"
+    prefix, dash, digits = text.removesuffix(_CHANGED).rpartition("-")
+    return f"{prefix}{dash}{digits[:12]}{' with uncommitted changes' if text.endswith(_CHANGED) else ''}"
 
 
 def sentences(lines: Iterable[str]) -> str:

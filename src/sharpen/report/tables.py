@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from sharpen.errors import InputError
-from sharpen.report.cells import Line, Text, Value
+from sharpen.report.cells import Value
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ class Table:
         notes: what a reader must know to read it.
         rules: indices of the rows that a line parts from those above.
 
-    >>> from sharpen.report.cells import Gain
-    >>> toy = Table("Toy", (Column("dataset", "dataset"), Column("gain", "gain", "right")), (("Cora", Gain(1.0, (-1, 3), 4)),))
+    >>> from sharpen.report.cells import Value
+    >>> columns = (Column("dataset", "dataset"), Column("gain", "gain", "right"))
+    >>> toy = Table("Toy", columns, (("Cora", Value.gain(1.0, (-1, 3), 4)),))
     >>> print(to_markdown(toy))
     **Toy**
     <BLANKLINE>
@@ -73,16 +75,15 @@ class Table:
     def __post_init__(self) -> None:
         for index, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise InputError(
-                    f"row {index} of table {self.title!r} has {len(row)} places for {len(self.columns)} columns; give one each"
-                )
+                places = f"{len(row)} places for {len(self.columns)} columns"
+                raise InputError(f"row {index} of table {self.title!r} has {places}; give one each")
 
 
 def to_markdown(table: Table) -> str:
     """The table as GitHub and most others read it; what a user wrote cannot break out of its place.
 
-    >>> from sharpen.report.cells import Reason
-    >>> print(to_markdown(Table("A|B", (Column("a", "a<b"),), ((Reason("not run yet"),),), notes=("n is 5.",))))
+    >>> from sharpen.report.cells import Value
+    >>> print(to_markdown(Table("A|B", (Column("a", "a<b"),), ((Value.reason("not run yet"),),), notes=("n is 5.",))))
     **A\\|B**
     <BLANKLINE>
     | a&lt;b |
@@ -94,40 +95,45 @@ def to_markdown(table: Table) -> str:
     """
     marks = {"left": ":---", "center": ":---:", "right": "---:"}
     titles = (f"{column.group}: {column.title}" if column.group else column.title for column in table.columns)
-    out = [f"**{markdown_text(table.title)}**", ""]
-    out.append(_markdown_row(map(markdown_text, titles)))
-    out.append("|" + "|".join(marks[column.align] for column in table.columns) + "|")
-    for row in table.rows:
-        out.append(_markdown_row("<br>".join(map(_markdown_line, _lines(place))) for place in row))
-    out.append("")
-    if table.notes:
-        out += ["\\\n".join(map(markdown_text, table.notes)), ""]
-    return "\n".join(out)
+    rows = (
+        [markdown_text(title) for title in titles],
+        *([_markdown_place(place) for place in row] for row in table.rows),
+    )
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    rule = f"|{'|'.join(marks[column.align] for column in table.columns)}|"
+    notes = ["\\\n".join(map(markdown_text, table.notes)), ""] if table.notes else []
+    return "\n".join([f"**{markdown_text(table.title)}**", "", head, rule, *body, "", *notes])
 
 
 def to_csv(table: Table) -> str:
     """The numbers of the table, unrounded, one column per number.
 
-    >>> from sharpen.report.cells import Gain, Reason
+    >>> from sharpen.report.cells import Value
     >>> columns = (Column("dataset", "dataset"), Column("gain", "gain"))
-    >>> print(to_csv(Table("Toy", columns, (("cora", Gain(1.0, (-1.0, 3.0), 4)), ("cs", Reason("not run yet"))))))
+    >>> print(to_csv(Table("Toy", columns, (("cora", Value.gain(1.0, (-1.0, 3.0), 4)), ("cs", Value.reason("not run yet"))))))
     dataset,gain_difference,gain_low,gain_high,gain_n,gain_reason
     cora,1,-1,3,4,
     cs,,,,,not run yet
     <BLANKLINE>
     """
-    rows = [_csv_fields(table.columns, row) for row in table.rows]
-    names: dict[str, None] = {}
+    rows = [
+        {
+            (column.key, f"{column.key}_{name}".strip("_")): number
+            for column, place in zip(table.columns, row, strict=True)
+            for value in values(place)
+            for name, number in value.numbers.items()
+        }
+        for row in table.rows
+    ]
+    names: dict[tuple[str, str], None] = {}
     for column in table.columns:  # numbers of one column stand together, whichever row brings them
-        own = dict.fromkeys(_csv_name(column.key, number) for number in column.numbers)
-        own |= dict.fromkeys(name for fields in rows for name, of in fields if of == column.key)
-        names |= own or {column.key: None}
+        own = dict.fromkeys((column.key, f"{column.key}_{number}".strip("_")) for number in column.numbers)
+        own |= dict.fromkeys(name for row in rows for name in row if name[0] == column.key)
+        names |= own or {(column.key, column.key): None}
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
-    for fields in rows:
-        values = {name: _plain(value) for (name, _), value in fields.items()}
-        writer.writerow([values.get(name, "") for name in names])
+    writer.writerow(name for _, name in names)
+    writer.writerows([_plain(row.get(name)) for name in names] for row in rows)
     return out.getvalue()
 
 
@@ -154,31 +160,31 @@ def to_latex(table: Table, label: str | None = None) -> str:
     \end{table}
     <BLANKLINE>
     """
-    aligned = "".join({"left": "l", "center": "c", "right": "r"}[column.align] for column in table.columns)
-    out = [r"\begin{table}[p]", r"  \centering", rf"  \caption{{{latex_text(table.title)}}}"]
-    if label:
-        out.append(rf"  \label{{{label}}}")
-    out += [r"  \small", r"  \sbox0{%", rf"    \begin{{tabular}}{{{aligned}}}", r"      \toprule"]
-    out += [f"      {line}" for line in _latex_groups(table.columns)]
-    out += [
-        "      " + " & ".join(latex_text(column.title) for column in table.columns) + r" \\",
-        r"      \midrule",
-    ]
+    body = [f"{' & '.join(latex_text(column.title) for column in table.columns)} \\\\", r"\midrule"]
     for index, row in enumerate(table.rows):
-        if index in table.rules:
-            out.append(r"      \midrule")
         places = (_latex_place(place, column.align) for place, column in zip(row, table.columns, strict=True))
-        out.append("      " + " & ".join(places) + r" \\")
-    out += [
-        r"      \bottomrule",
-        r"    \end{tabular}}%",
-        r"  \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi",
-    ]
-    if table.notes:
-        notes = r"\\".join(latex_text(note) for note in table.notes)
-        out.append(rf"  \par\smallskip\begin{{minipage}}{{\linewidth}}\footnotesize {notes}\end{{minipage}}")
-    out += [r"\end{table}", ""]
-    return "\n".join(out)
+        body += [r"\midrule"] * (index in table.rules) + [f"{' & '.join(places)} \\\\"]
+    notes = r"\\".join(map(latex_text, table.notes))
+    note = rf"  \par\smallskip\begin{{minipage}}{{\linewidth}}\footnotesize {notes}\end{{minipage}}"
+    return "\n".join(
+        [
+            r"\begin{table}[p]",
+            r"  \centering",
+            rf"  \caption{{{latex_text(table.title)}}}",
+            *([rf"  \label{{{label}}}"] if label else []),
+            r"  \small",
+            r"  \sbox0{%",
+            rf"    \begin{{tabular}}{{{''.join(column.align[0] for column in table.columns)}}}",
+            r"      \toprule",
+            *(f"      {line}" for line in [*_latex_groups(table.columns), *body]),
+            r"      \bottomrule",
+            r"    \end{tabular}}%",
+            r"  \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi",
+            *([note] if table.notes else []),
+            r"\end{table}",
+            "",
+        ]
+    )
 
 
 def latex_document(tables: Iterable[str]) -> str:
@@ -219,9 +225,12 @@ def latex_text(text: str) -> str:
     >>> print(latex_text("50 % of λ_0 ± 3"))
     50 \% of $\lambda$\_0 $\pm$ 3
     """
-    return "".join(map(_latex_character, " ".join(text.split())))
+    return "".join(
+        _LATEX.get(c) or (c if c.isascii() or "À" <= c <= "ſ" else f"U+{ord(c):04X}") for c in " ".join(text.split())
+    )
 
 
+_COMMANDS = ["pm", "times", "le", "ge", "cdot", "to", "lambda", "Delta", "delta", "sigma", "star", "surd"]
 _LATEX = {
     **{c: f"\\{c}" for c in "%&#$_{}"},
     "\\": r"\textbackslash{}",
@@ -231,91 +240,49 @@ _LATEX = {
     **{c: f"${c}$" for c in "<>|"},
     "[": "{[}",  # after a line break it would be read as an optional argument
     "]": "{]}",
-    **{"−": "$-$", "±": r"$\pm$", "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "·": r"$\cdot$", "→": r"$\to$"},
-    **{
-        "λ": r"$\lambda$",
-        "Δ": r"$\Delta$",
-        "δ": r"$\delta$",
-        "σ": r"$\sigma$",
-        "²": "$^2$",
-        "★": r"$\star$",
-        "√": r"$\surd$",
-    },
-    **{"–": "--", "—": "---", "…": r"\dots{}", "’": "'", "“": "``", "”": "''", "\u00a0": "~"},
+    **{c: rf"$\{name}$" for c, name in zip("±×≤≥·→λΔδσ★√", _COMMANDS, strict=True)},
+    **{"−": "$-$", "²": "$^2$", "–": "--", "—": "---", "…": r"\dots{}", "’": "'", "“": "``", "”": "''", "\u00a0": "~"},
 }
 
 
-def _latex_character(c: str) -> str:
-    if c in _LATEX:
-        return _LATEX[c]
-    return c if c.isascii() or "À" <= c <= "ſ" else f"U+{ord(c):04X}"
+def values(place: Place) -> tuple[Value, ...]:
+    """What stands in a place, as values.
 
-
-def _lines(place: Place) -> list[Line]:
-    if place is None:
-        return []
+    >>> [value.text for value in values("Cora")], values(None)
+    (['Cora'], ())
+    """
     if isinstance(place, str):
-        return [Line(place)]
-    return [value.line() for value in (place if isinstance(place, tuple) else (place,))]
+        return (Value.words(place),)
+    return place if isinstance(place, tuple) else () if place is None else (place,)
 
 
-def _markdown_row(places: Iterable[str]) -> str:
-    return "| " + " | ".join(places) + " |"
-
-
-def _markdown_line(line: Line) -> str:
-    mark = "**" if line.bold else "*" if line.muted else ""
-    return f"{mark}{markdown_text(line.text)}{mark}" if line.text else ""
+def _markdown_place(place: Place) -> str:
+    marked = ((value.text, "**" if value.bold else "*" if value.muted else "") for value in values(place))
+    return "<br>".join(f"{mark}{markdown_text(text)}{mark}" if text else "" for text, mark in marked)
 
 
 def _latex_groups(columns: Sequence[Column]) -> list[str]:
     if not any(column.group for column in columns):
         return []
-    spans: list[tuple[str, int]] = []
-    for column in columns:
-        if spans and spans[-1][0] == column.group:
-            spans[-1] = column.group, spans[-1][1] + 1
-        else:
-            spans.append((column.group, 1))
-    titles, rules, first = [], [], 1
-    for group, width in spans:
-        titles.append(rf"\multicolumn{{{width}}}{{c}}{{{latex_text(group)}}}")
-        if group:
-            rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
-        first += width
+    spans = [(group, len([*own])) for group, own in itertools.groupby(column.group for column in columns)]
+    ends = itertools.accumulate(width for _, width in spans)
+    titles = (rf"\multicolumn{{{width}}}{{c}}{{{latex_text(group)}}}" for group, width in spans)
+    rules = (
+        rf"\cmidrule(lr){{{end - width + 1}-{end}}}" for (group, width), end in zip(spans, ends, strict=True) if group
+    )
     return [" & ".join(titles) + r" \\", "".join(rules)]
 
 
 def _latex_place(place: Place, align: str) -> str:
-    lines = [_latex_line(line) for line in _lines(place)]
+    lines = []
+    for value in values(place):
+        text = latex_text(value.text)
+        mark = r"\textbf{\boldmath " if value.bold else r"{\footnotesize\itshape " if value.muted else ""
+        lines.append(f"{mark}{text}}}" if mark else text)
     if len(lines) < 2:
         return "".join(lines)
     stacked = r"\\".join(lines)
     return rf"\begin{{tabular}}[t]{{@{{}}{align[0]}@{{}}}}{stacked}\end{{tabular}}"
-
-
-def _latex_line(line: Line) -> str:
-    text = latex_text(line.text)
-    return (
-        rf"\textbf{{\boldmath {text}}}" if line.bold else rf"{{\footnotesize\itshape {text}}}" if line.muted else text
-    )
-
-
-def _csv_fields(columns: Sequence[Column], row: Sequence[Place]) -> dict[tuple[str, str], object]:
-    """Every number of a row by its name, and the column it belongs to."""
-    fields: dict[tuple[str, str], object] = {}
-    for column, place in zip(columns, row, strict=True):
-        if place is None:
-            continue
-        values = place if isinstance(place, tuple) else (Text(place) if isinstance(place, str) else place,)
-        for value in values:
-            for name, content in value.fields().items():
-                fields[_csv_name(column.key, name), column.key] = content
-    return fields
-
-
-def _csv_name(key: str, number: str) -> str:
-    return f"{key}_{number}".strip("_")
 
 
 def _plain(value: object) -> str:

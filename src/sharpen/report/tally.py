@@ -71,16 +71,10 @@ def tally(effects: Iterable[Effect]) -> Tally | None:
         return None
     verdicts = [effect.verdict for effect, _ in counted]
     sure = [mean for effect, mean in counted if effect.corrected_p is not None and effect.corrected_p < 0.05]
+    up, down = sum(mean > 0 for mean in sure), sum(mean < 0 for mean in sure)
     means = [mean for _, mean in counted]
-    return Tally(
-        cells=len(counted),
-        gains=verdicts.count("gain"),
-        losses=verdicts.count("loss"),
-        corrected_gains=sum(mean > 0 for mean in sure),
-        corrected_losses=sum(mean < 0 for mean in sure),
-        median=float(np.median(means)),
-        mean=float(np.mean(means)),
-    )
+    median, mean = float(np.median(means)), float(np.mean(means))
+    return Tally(len(counted), verdicts.count("gain"), verdicts.count("loss"), up, down, median, mean)
 
 
 def contrast_words(outcome: Outcome, contrast: Contrast) -> str:

@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sharpen.evaluation.comparison import Comparison, LamComparison
+from sharpen.report.cells import Value
 from sharpen.report.headline import headline
 from sharpen.report.names import metric_title
 
@@ -12,11 +13,7 @@ _STYLES = {"gain": "bold green", "loss": "bold red", "unclear": "", "unknown": "
 
 
 def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
-    """The table of a comparison: the baseline, then one row per λ with its paired difference.
-
-    Args:
-        comparison: what to show.
-        plain: without lines, for files and pipes.
+    """The table of a comparison: the baseline, then one row per λ with its paired difference; plain ones are for files and pipes.
 
     >>> toy = dict(dataset="toy", model="gcn", metric="accuracy", splits=3, seeds=1, val=82.0, test=82.2, test_sd=1.0)
     >>> Console(width=80).print(comparison_table(Comparison(**toy, diverged=0, variants=()), plain=True))
@@ -30,15 +27,11 @@ def comparison_table(comparison: Comparison, *, plain: bool = False) -> Table:
     for name in ("val", "test", "gain", "95 % CI", "win/tie/loss", "p (Holm)" if several else "p"):
         table.add_column(name, justify="right", no_wrap=True)
     baseline = "baseline *" if comparison.chosen == 0 else "baseline"
-    table.add_row(baseline, _number(comparison.val), _mean(comparison.test, comparison.test_sd), end_section=True)
+    table.add_row(baseline, _mean(comparison.val), _mean(comparison.test, comparison.test_sd), end_section=True)
     for variant in comparison.variants:
-        lam = (
-            f"{variant.lam:g} *"
-            if variant is comparison.subject and comparison.chosen is not None
-            else f"{variant.lam:g}"
-        )
+        star = " *" if variant is comparison.subject and comparison.chosen is not None else ""
         style = _STYLES[variant.verdict(corrected=several)]
-        table.add_row(lam, _number(variant.val), *_cells(variant, several), style=style)
+        table.add_row(f"{variant.lam:g}{star}", _mean(variant.val), *_cells(variant, several), style=style)
     return table
 
 
@@ -76,15 +69,13 @@ def _legend(comparison: Comparison) -> list[str]:
         lines.append("* chosen by mean validation score among these; test scores had no part in it.")
     subject = comparison.subject
     if subject is not None and (d := subject.difference) is not None and d.wilcoxon_p is not None:
-        low, high = d.bootstrap_interval or (None, None)
-        bootstrap = "" if low is None else f"bootstrap (BCa) 95 % CI [{low:+.2f}, {high:+.2f}], "
-        lines.append(
-            f"λ = {subject.lam:g}, normality not assumed: {bootstrap}Wilcoxon signed-rank p {_p(d.wilcoxon_p)}."
-        )
+        ends = d.bootstrap_interval
+        bootstrap = "" if ends is None else "bootstrap (BCa) 95 % CI [{:+.2f}, {:+.2f}], ".format(*ends)
+        p = "< 0.0001" if d.wilcoxon_p < 0.0001 else f"= {d.wilcoxon_p:.4f}"
+        lines.append(f"λ = {subject.lam:g}, normality not assumed: {bootstrap}Wilcoxon signed-rank p {p}.")
     diverged = [("the baseline", comparison.diverged)]
     diverged += [(f"λ = {variant.lam:g}", variant.diverged) for variant in comparison.variants]
-    if any(count for _, count in diverged):
-        counts = ", ".join(f"{count} of {name}" for name, count in diverged if count)
+    if counts := ", ".join(f"{count} of {name}" for name, count in diverged if count):
         lines.append(f"Diverged, of {comparison.pairs} runs each: {counts}; a pair with such a run is left out.")
     return lines
 
@@ -93,21 +84,10 @@ def _cells(variant: LamComparison, several: bool) -> tuple[str, ...]:
     d = variant.difference
     if d is None:
         return ("diverged",)
-    interval = "" if d.t_interval is None else f"[{d.t_interval[0]:+.2f}, {d.t_interval[1]:+.2f}]"
-    record = f"{d.wins}/{d.ties}/{d.losses}"
-    p = _p(variant.corrected_p if several else d.t_p, relation=False)
-    return _mean(d.mean_a, d.sd_a), f"{d.difference:+.2f}", interval, record, p
+    interval = "" if d.t_interval is None else "[{:+.2f}, {:+.2f}]".format(*d.t_interval)
+    p = Value.chance(variant.corrected_p if several else d.t_p).text
+    return _mean(d.mean_a, d.sd_a), f"{d.difference:+.2f}", interval, f"{d.wins}/{d.ties}/{d.losses}", p
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def _mean(mean: float | None, sd: float | None) -> str:
-    return _number(mean) if sd is None else f"{mean:.2f} ± {sd:.2f}"
-
-
-def _p(p: float | None, *, relation: bool = True) -> str:
-    if p is None:
-        return ""
-    return "< 0.0001" if p < 0.0001 else f"= {p:.4f}" if relation else f"{p:.4f}"
+def _mean(mean: float | None, sd: float | None = None) -> str:
+    return Value.number(mean).text if mean is None or sd is None else Value.score(mean, sd).text

@@ -12,11 +12,7 @@ from sharpen.studies.cost import duration
 
 
 def report_markdown(report: Report, figure_folder: str | None = None) -> str:
-    """The page of a study.
-
-    Args:
-        report: what to write.
-        figure_folder: where its figures are, seen from the page; None if they were not drawn.
+    """The page of a study; its figures are in a folder, seen from the page, if they were drawn.
 
     >>> from sharpen.studies import load_study
     >>> from sharpen.analysis.outcome import outcome
@@ -25,26 +21,25 @@ def report_markdown(report: Report, figure_folder: str | None = None) -> str:
     >>> page.splitlines()[0]
     '# ogbn-arxiv (arxiv, paper protocol)'
     """
-    study = report.study
-    parts = [f"# {markdown_text(report.study.title)} ({markdown_text(study.name)}, {report.protocol} protocol)", ""]
-    parts += [markdown_text(study.about), ""] if study.about else []
-    parts += (
-        [f"## {FOUND}", "", sentences(markdown_text(line) for line in report.findings), ""] if report.findings else []
-    )
-    if figure_folder is not None:
-        for name in report.figures:
-            parts += [f"![{markdown_text(report.study.title)}: {name}]({figure_folder}/{report.name}-{name}.png)", ""]
-    parts += ["## Tables", "", *(to_markdown(table) for table in report.tables)]
-    if report.missing:
-        parts += [f"## {MISSING}", "", sentences(markdown_text(line) for line in report.missing), ""]
-    parts += ["## Where it comes from", ""]
+    study, title = report.study, markdown_text(report.study.title)
+
+    def told(heading: str, lines: Sequence[str]) -> list[str]:
+        return [f"## {heading}", "", sentences(map(markdown_text, lines)), ""] if lines else []
+
     facts = [
         f"Runs: {report.progress}.",
         f"Training time: {report.cost} A run that serves several studies counts in each.",
+        report.provenance,
+        f"What the paper leaves open: {study.leaves_open}" if study.leaves_open else "",
     ]
-    facts += [report.provenance] if report.provenance else []
-    facts += [f"What the paper leaves open: {study.leaves_open}"] if study.leaves_open else []
-    parts += [sentences(markdown_text(fact) for fact in facts), ""]
+    parts = [f"# {title} ({markdown_text(study.name)}, {report.protocol} protocol)", ""]
+    parts += [markdown_text(study.about), ""] if study.about else []
+    parts += told(FOUND, report.findings)
+    for name in () if figure_folder is None else report.figures:
+        parts += [f"![{title}: {name}]({figure_folder}/{report.name}-{name}.png)", ""]
+    parts += ["## Tables", "", *(to_markdown(table) for table in report.tables)]
+    parts += told(MISSING, report.missing)
+    parts += told("Where it comes from", [fact for fact in facts if fact])
     return "\n".join(parts)
 
 

@@ -1,21 +1,8 @@
 """Studies: declared sets of trials, what runs them, and how far they are."""
 
 from sharpen.studies.loading import each_once, list_studies, load_study, own_studies
-from sharpen.studies.plan import Cell, CellPlan, plan
+from sharpen.studies.plan import plan
 from sharpen.studies.protocol import PROTOCOLS, runs
-from sharpen.studies.spec import Contrast, Study, Variant
+from sharpen.studies.spec import Study
 
-__all__ = [
-    "PROTOCOLS",
-    "Cell",
-    "CellPlan",
-    "Contrast",
-    "Study",
-    "Variant",
-    "each_once",
-    "list_studies",
-    "load_study",
-    "own_studies",
-    "plan",
-    "runs",
-]
+__all__ = ["PROTOCOLS", "Study", "each_once", "list_studies", "load_study", "own_studies", "plan", "runs"]

@@ -58,6 +58,8 @@ class Costs:
 
     def __init__(self, kind: str, device: str | None, precision: str, frame: pd.DataFrame | None = None) -> None:
         self.kind, self.device, self.precision = kind, device, precision
+        # Seconds that a population costs however small it is: once, and in each epoch.
+        self.once, self._each = _FIXED[kind]
         self._sizes = {info.name: (info.nodes, info.edges, info.features) for info in CATALOG.values()}
         self._seen: dict[_Shape, list[_Seen]] = {}
         self._rates: dict[_Shape, float] = {}
@@ -65,19 +67,12 @@ class Costs:
         self._share = 1.0
         self._cold = True
         if frame is not None and len(frame):
-            on_cpu = frame["device"] == "cpu"
-            like = frame["device"] == device if device is not None else on_cpu if kind == "cpu" else ~on_cpu
+            like = (frame["device"] == "cpu") == (kind == "cpu") if device is None else frame["device"] == device
             fitting = frame[(frame["precision"] == precision) & like]
             # One row stands for its population, whose members have equal shares.
-            fitting = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"])
-            rows: Iterable[Any] = fitting.itertuples()
+            rows: Iterable[Any] = fitting.drop_duplicates(["created", *_Shape._fields[:-1], "epochs"]).itertuples()
             for row in rows:
                 self._learn(_shape(row), row.epochs, row.seconds, row.members)
-
-    @property
-    def once(self) -> float:
-        """Seconds that a population costs however small it is."""
-        return _FIXED[self.kind][0]
 
     def learn(self, records: Sequence[Record]) -> None:
         """Takes a finished population into account, or a part of one that memory divides."""
@@ -94,8 +89,7 @@ class Costs:
             self._rates.clear()
 
     def _fixed(self, epochs: int) -> float:
-        once, each = _FIXED[self.kind]
-        return once + each * epochs
+        return self.once + self._each * epochs
 
     def seconds(self, trials: Sequence[Trial]) -> float:
         """The time that one population of these trials will take."""
@@ -180,13 +174,12 @@ def _middle(values: Iterable[tuple[float, float]]) -> float:
 def _shape(trial: Any) -> _Shape:
     """Of a trial, or of a row of a table of records, which says NaN for None."""
     meta = trial.lam_max is not None and trial.lam_max == trial.lam_max
-    given = {name: getattr(trial, name) for name in _Shape._fields[:-1]}
+    given = {
+        name: value for name in _Shape._fields[:-1] if (value := getattr(trial, name)) is not None and value == value
+    }
     # What a model does not take, or a model of somebody's own does not say, is taken to be as the general setting has it.
-    usual = setting(None, str(trial.model))
-    for name, value in given.items():
-        if value is None or value != value:
-            given[name] = usual[name]
-    return _Shape(**given, meta=meta)
+    usual = {name: value for name, value in setting(None, str(trial.model)).items() if name in _Shape._fields}
+    return _Shape(**{**usual, **given}, meta=meta)
 
 
 def duration(seconds: float) -> str:
@@ -201,8 +194,3 @@ def duration(seconds: float) -> str:
     if minutes < 90:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min" if minutes < 600 else f"{minutes / 60:,.0f} h"
-
-
-def total_seconds(costs: Costs, populations: Iterable[Sequence[Trial]]) -> float:
-    """The time that all of them will take, one after another."""
-    return sum(costs.seconds(population) for population in populations)

@@ -10,20 +10,13 @@ from typing import Any, TypeAlias, TypeVar
 
 from sharpen.errors import InputError
 from sharpen.paper import lambda_star, setting
-from sharpen.studies.protocol import one_of
 from sharpen.studies.tuning import CHOSEN
 from sharpen.studies.yaml_source import Source, Where
 from sharpen.trial import Trial
 
-_ELSEWHERE = {
-    **dict.fromkeys(
-        ("split", "seed"), "every variant has the runs of the protocol; leave it out, or give their number as runs"
-    ),
-    **dict.fromkeys(
-        ("dataset", "model"), "every variant has the cells of the study; name those under datasets and models"
-    ),
-    "λ": "write it as lam",
-}
+_RUNS = "every variant has the runs of the protocol; leave it out, or give their number as runs"
+_CELLS = "every variant has the cells of the study; name those under datasets and models"
+_ELSEWHERE = {"split": _RUNS, "seed": _RUNS, "dataset": _CELLS, "model": _CELLS, "λ": "write it as lam"}
 # What a variant may set: the rest of a trial comes from its cell and its run.
 _FIELDS = (*(f.name for f in fields(Trial) if f.name not in _ELSEWHERE), "configuration")
 _FLAGS = ("residual", "input_linear", "sharpen_val")
@@ -56,9 +49,8 @@ class Relative:
         """The value of a field in a cell, as that field can be set: dropout below 1, layers and the like whole."""
         base = lambda_star(dataset, model) if self.of == "lambda_star" else setting(dataset, model)[self.of]
         if base is None:
-            raise InputError(
-                f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
-            )
+            problem = f"the paper gives no lambda_star for {dataset} {model}; leave that cell out, or give a number"
+            raise InputError(problem)
         # Rounded, so that 1.35 + 0.05 is the number 1.4 that a person would write, and the same trial.
         value = round(base * self.times + self.plus, 12)
         if field == "dropout":
@@ -93,18 +85,17 @@ def values_of(source: Source, where: Where, field: str, given: Any) -> Iterator[
     >>> list(values_of(source, ("lam",), "lam", source.content["lam"]))
     [('0', 0.0), ('0.25', 0.25), ('0.5', 0.5)]
     """
+    listed = given if isinstance(given, list) and given else [given]
     if field in _FLAGS:
         yield str(given).lower(), source.flag(where, given)
     elif field == "model_args":
-        for each in given if isinstance(given, list) and given else [given]:
-            arguments = source.mapping(where, each)
+        for arguments in (source.mapping(where, each) for each in listed):
             yield ",".join(f"{name}={value}" for name, value in arguments.items()), json.dumps(arguments, default=str)
     elif field in _WORDS or given == CHOSEN:
-        for word in given if isinstance(given, list) and given else [given]:
-            yield str(word), str(word)
+        yield from ((str(word), str(word)) for word in listed)
     elif isinstance(given, dict) and "of" in given:
         source.keys(where, given, ("of", "times", "plus"))
-        base = one_of("value to start from", given["of"], tuple(_BASES), where=source.place((*where, "of")))
+        base = source.one_of((*where, "of"), "value to start from", given["of"], tuple(_BASES))
         if field not in _BASES[base]:
             own = [name for name, allowed in _BASES.items() if field in allowed]
             way = f"start from {own[0]}, or give a number" if own else "give a number"
@@ -127,9 +118,8 @@ def limited(source: Source, where: Where, values: Iterable[_T]) -> list[_T]:
     """
     found = list(itertools.islice(values, _MOST_VARIANTS + 1))
     if len(found) > _MOST_VARIANTS:
-        raise source.fail(
-            where, f"this stands for more than {_MOST_VARIANTS:,} variants; give larger steps, or fewer values"
-        )
+        problem = f"this stands for more than {_MOST_VARIANTS:,} variants; give larger steps, or fewer values"
+        raise source.fail(where, problem)
     return found
 
 
@@ -141,9 +131,8 @@ def _numbers(source: Source, where: Where, given: Any) -> Iterator[float]:
     elif isinstance(given, dict):
         source.keys(where, given, ("from", "to", "step"))
         if len(given) < 3:
-            raise source.fail(
-                where, f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
-            )
+            problem = f"a range has three keys, not {', '.join(given)}; write {{from: 0, to: 1, step: 0.1}}"
+            raise source.fail(where, problem)
         first, last, step = (source.number((*where, key), given[key]) for key in ("from", "to", "step"))
         wide = (last - first) / step if step else -1.0
         steps = round(wide) if abs(wide) <= _MOST_VARIANTS else -1

@@ -114,7 +114,7 @@ def _study(name: str, source: Source) -> Study:
     variants = {v.name: v for v in _variants(source)}
     baseline = content.get("baseline")
     if variants:
-        one_of("variant", baseline, tuple(variants), where=source.place(("baseline",)))
+        source.one_of(("baseline",), "variant", baseline, tuple(variants))
     choose = _choices(source, variants)
     datasets = dataset_names(source, ("datasets",), content["datasets"])
     if content["models"] == "field":
@@ -123,14 +123,17 @@ def _study(name: str, source: Source) -> Study:
         models = source.words(("models",), content["models"], None, "model")
     for index, model in enumerate(models):
         check_model(model, where=source.place(("models", index)))
+    texts = ("title", "about", "leaves_open")
+    title, about, open_ = (source.text((key,), content[key]) if key in content else "" for key in texts)
+    published = content.get("published")
+    if published is not None:
+        source.one_of(("published",), "published table", published, published_tables())
     study = Study(
         name=name,
-        title=source.text(("title",), content["title"]),
-        about=source.text(("about",), content["about"]) if "about" in content else "",
-        leaves_open=source.text(("leaves_open",), content["leaves_open"]) if "leaves_open" in content else "",
-        published=None
-        if content.get("published") is None
-        else one_of("published table", content["published"], published_tables(), where=source.place(("published",))),
+        title=title,
+        about=about,
+        leaves_open=open_,
+        published=published,
         published_runs=_published_runs(source),
         datasets=datasets,
         models=models,
@@ -158,7 +161,7 @@ def _protocols(source: Source) -> tuple[str, ...]:
 def _check_reading(source: Source) -> None:
     """Whether a study that shows the records of another says nothing that would have no effect, and can show something."""
     where: Where = ("reads",)
-    name = one_of("study", source.content["reads"], PAPER_STUDIES, where=source.place(where))
+    name = source.one_of(where, "study", source.content["reads"], PAPER_STUDIES)
     for key in source.content:
         if key not in _READING:
             problem = f"{key!r} has no effect beside reads, which shows the records of {name}; leave one of the two out"
@@ -171,10 +174,13 @@ def _check_reading(source: Source) -> None:
 
 
 def _variants(source: Source) -> Iterator[Variant]:
-    shared = {
-        field: _one_value(source, ("trial", field), field, value)
-        for field, value in fields_of(source, ("trial",), source.content.get("trial", {})).items()
-    }
+    shared: dict[str, Value] = {}
+    for field, value in fields_of(source, ("trial",), source.content.get("trial", {})).items():
+        values = limited(source, ("trial", field), values_of(source, ("trial", field), field, value))
+        if len(values) != 1:
+            problem = f"{field} has {len(values)} values; what all variants share has one"
+            raise source.fail(("trial", field), problem)
+        shared[field] = values[0][1]
     seen: set[str] = set()
     for template, given in source.mapping(("variants",), source.content.get("variants", {})).items():
         where: Where = ("variants", template)
@@ -184,31 +190,18 @@ def _variants(source: Source) -> Iterator[Variant]:
         }
         limited(source, where, range(len(seen) + math.prod(map(len, spread.values()))))
         for slot in re.findall(r"\{(.*?)\}", template):
-            one_of("field", slot, tuple(spread), where=source.place(where))
+            source.one_of(where, "field", slot, tuple(spread))
         for combination in itertools.product(*spread.values()):
-            labels = {field: label for field, (label, _) in zip(spread, combination, strict=True)}
-            name = re.sub(r"\{(.*?)\}", lambda slot: labels[slot[1]], template)  # noqa: B023  # used at once
+            picked = dict(zip(spread, combination, strict=True))
+            name = re.sub(r"\{(.*?)\}", lambda slot: picked[slot[1]][0], template)  # noqa: B023  # used at once
             if name in seen:
                 several = [field for field, values in spread.items() if len(values) > 1]
                 nameless = [field for field in several if f"{{{field}}}" not in template]
-                way = (
-                    f"write {{{nameless[0]}}} into its name"
-                    if nameless
-                    else f"give every value of {several[0]} once"
-                    if several
-                    else "give every variant its own name"
-                )
+                way = f"give every value of {several[0]} once" if several else "give every variant its own name"
+                way = f"write {{{nameless[0]}}} into its name" if nameless else way
                 raise source.fail(where, f"two variants are called {name!r}; {way}")
             seen.add(name)
-            own = {field: value for field, (_, value) in zip(spread, combination, strict=True)}
-            yield Variant(name, shared | own, template)
-
-
-def _one_value(source: Source, where: Where, field: str, given: Any) -> Value:
-    values = limited(source, where, values_of(source, where, field, given))
-    if len(values) != 1:
-        raise source.fail(where, f"{field} has {len(values)} values; what all variants share has one")
-    return values[0][1]
+            yield Variant(name, shared | {field: value for field, (_, value) in picked.items()}, template)
 
 
 def _count(source: Source, where: Where, given: Any) -> int:
@@ -233,12 +226,10 @@ def _choices(source: Source, variants: Mapping[str, Variant]) -> dict[str, tuple
         if name in variants:
             raise source.fail(("choose", name), f"{name!r} is a variant already; give the choice its own name")
         patterns = source.words(("choose", name), given, None, "baseline")
-        found = [
-            match
-            for index, pattern in enumerate(patterns)
-            for match in _matches(source, ("choose", name, index), pattern, tuple(variants))
-        ]
-        choices[name] = tuple(dict.fromkeys(found))
+        found: dict[str, None] = {}
+        for index, pattern in enumerate(patterns):
+            found |= dict.fromkeys(_matches(source, ("choose", name, index), pattern, tuple(variants)))
+        choices[name] = tuple(found)
     return choices
 
 
@@ -252,7 +243,7 @@ def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
         sides = line.split(" - ") if isinstance(line, str) else []
         if len(sides) != 2:
             raise source.fail(where, f"{shown(line)} does not name two variants; write it like 'ts-0.25 - baseline'")
-        against = one_of("variant", sides[1].strip(), names, where=source.place(where))
+        against = source.one_of(where, "variant", sides[1].strip(), names)
         first = [name for name in _matches(source, where, sides[0].strip(), names) if name != against]
         if not first:
             raise source.fail(where, f"{line!r} compares {against!r} with itself; name two variants")
@@ -266,7 +257,7 @@ def _contrasts(source: Source, names: tuple[str, ...]) -> tuple[Contrast, ...]:
 
 def _matches(source: Source, where: Where, pattern: str, names: tuple[str, ...]) -> list[str]:
     if "*" not in pattern:
-        return [one_of("variant", pattern, names, where=source.place(where))]
+        return [source.one_of(where, "variant", pattern, names)]
     found = fnmatch.filter(names, pattern)
     if not found:
         raise source.fail(where, f"no variant is like {pattern!r}; there are {', '.join(names[:12])}")
@@ -290,9 +281,8 @@ def _skipped(source: Source, datasets: tuple[str, ...], models: tuple[str, ...])
             raise source.fail(where, str(error)) from None
         model = check_model(cell["model"], where=source.place(where))
         if dataset not in datasets or model not in models:
-            raise source.fail(
-                where, f"the study has no cell {dataset} {model} to leave out; fix it, or remove this entry"
-            )
+            problem = f"the study has no cell {dataset} {model} to leave out; fix it, or remove this entry"
+            raise source.fail(where, problem)
         if (dataset, model) in skipped:
             raise source.fail(where, f"{dataset} {model} is left out twice; remove one of the entries")
         skipped[dataset, model] = source.text((*where, "reason"), cell["reason"])
@@ -305,11 +295,8 @@ def _not_tuned(
     """The cells that wait for a choice of their configuration."""
     if not any(variant.fields.get("configuration") == CHOSEN for variant in variants.values()):
         return {}
-    return {
-        cell: "its configuration is not chosen yet"
-        for cell in itertools.product(datasets, models)
-        if chosen(*cell) is None
-    }
+    waiting = (cell for cell in itertools.product(datasets, models) if chosen(*cell) is None)
+    return dict.fromkeys(waiting, "its configuration is not chosen yet")
 
 
 def _check_extent(study: Study, source: Source) -> None:
@@ -332,11 +319,8 @@ def _try_every_cell(study: Study, source: Source) -> None:
             try:
                 variant.trial(dataset, model)
             except InputError as error:
-                named = error.field or ""
-                shared = (
-                    named in source.content.get("trial", {})
-                    and named not in source.content["variants"][variant.template]
-                )
+                named, own = error.field or "", source.content["variants"][variant.template]
+                shared = named in source.content.get("trial", {}) and named not in own
                 where: Where = ("trial", named) if shared else ("variants", variant.template, named)
                 raise source.fail(where, f"variant {variant.name!r}: {error}") from error
 
@@ -350,11 +334,8 @@ def _check_different(study: Study, source: Source) -> None:
         for other in alike:
             pairs = [(variant.fields.get(name), other.fields.get(name)) for name in {*variant.fields, *other.fields}]
             fixed = not any(isinstance(value, Relative) for pair in pairs if pair[0] != pair[1] for value in pair)
-            if fixed and all(
-                variant.trial(*cell).resolve("any") == other.trial(*cell).resolve("any") for cell in cells
-            ):
-                where: Where = ("variants", variant.template)
-                raise source.fail(
-                    where, f"{variant.name!r} and {other.name!r} are the same trial; leave one of them out"
-                )
+            trials = ((variant.trial(*cell).resolve("any"), other.trial(*cell).resolve("any")) for cell in cells)
+            if fixed and all(one == another for one, another in trials):
+                problem = f"{variant.name!r} and {other.name!r} are the same trial; leave one of them out"
+                raise source.fail(("variants", variant.template), problem)
         alike.append(variant)

@@ -24,19 +24,10 @@ _KEYS = ("name", "nodes", "edges", "metric", "splits", *_COLUMNS)
 
 
 def dataset_names(source: Source, where: Where, given: Any) -> tuple[str, ...]:
-    """The datasets of a study by name; graphs of the user's own are read, and have a name from then on.
-
-    Args:
-        source, where: The file, and where in it they stand.
-        given: What stands there.
-    """
-    if not isinstance(given, list) or not any(isinstance(entry, dict) for entry in given):
-        return source.words(where, given, tuple(CATALOG), "dataset")
-    named = [
-        _added(source, (*where, index), entry) if isinstance(entry, dict) else entry
-        for index, entry in enumerate(given)
-    ]
-    return source.words(where, named, tuple(CATALOG), "dataset")
+    """The datasets of a study by name; graphs of the user's own are read, and have a name from then on."""
+    if isinstance(given, list):
+        given = [_added(source, (*where, i), one) if isinstance(one, dict) else one for i, one in enumerate(given)]
+    return source.words(where, given, tuple(CATALOG), "dataset")
 
 
 def _added(source: Source, where: Where, entry: dict[str, Any]) -> str:
@@ -49,15 +40,13 @@ def _added(source: Source, where: Where, entry: dict[str, Any]) -> str:
     entry = source.mapping(where, entry)
     source.keys(where, entry, _KEYS)
     if "nodes" not in entry:
-        raise source.fail(
-            where, "a graph of your own has a file of nodes; give it as {nodes: nodes.csv, edges: edges.csv}"
-        )
+        problem = "a graph of your own has a file of nodes; give it as {nodes: nodes.csv, edges: edges.csv}"
+        raise source.fail(where, problem)
     folder = Path(source.name).parent
-    paths = [folder / source.text((*where, key), entry[key]) if key in entry else None for key in ("nodes", "edges")]
+    paths = {key: folder / source.text((*where, key), entry[key]) for key in ("nodes", "edges") if key in entry}
     columns = Columns(**{key: _column(source, (*where, key), entry[key]) for key in _COLUMNS if key in entry})
     try:
-        assert paths[0] is not None
-        dataset = read_dataset(paths[0], paths[1], columns, entry.get("metric", "accuracy"))
+        dataset = read_dataset(paths["nodes"], paths.get("edges"), columns, entry.get("metric", "accuracy"))
     except InputError as error:
         raise source.fail(where, str(error)) from error
     name, splits = dataset.name, dataset.splits
@@ -77,15 +66,13 @@ def _added(source: Source, where: Where, entry: dict[str, Any]) -> str:
 
 def _column(source: Source, where: Where, value: Any) -> Any:
     """A name of a column, or a list of them."""
-    lists = where[-1] in ("features", "ignore", "unknown_labels")
     if where[-1] == "strict":
-        right = isinstance(value, bool)
-    elif lists:
-        right = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        return source.flag(where, value)
+    if where[-1] in ("features", "ignore", "unknown_labels"):
+        right, wanted = isinstance(value, list) and all(isinstance(word, str) for word in value), "a list of names"
     else:
-        right = isinstance(value, str) and bool(value)
+        right, wanted = isinstance(value, str) and bool(value), "the name of a column"
     if not right:
-        wanted = "true or false" if where[-1] == "strict" else "a list of names" if lists else "the name of a column"
         raise source.fail(where, f"{where[-1]} is {shown(value)}; give {wanted}")
     return value
 

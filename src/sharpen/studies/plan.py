@@ -11,7 +11,7 @@ from sharpen.errors import InputError
 from sharpen.models.registry import check_model
 from sharpen.studies.own_graphs import known_as
 from sharpen.studies.protocol import ALL, covers, known_protocol, runs
-from sharpen.studies.spec import Study, Variant
+from sharpen.studies.spec import Study
 from sharpen.trial import Trial
 
 
@@ -95,12 +95,10 @@ def plan(
 def _cell_plan(study: Study, cell: Cell, protocol: str, max_epochs: int | None) -> CellPlan:
     if cell in study.skip:
         return CellPlan(cell, reason=study.skip[cell])
-    pairs = runs(cell.dataset, protocol, study.runs)
-    return CellPlan(cell, {name: _trials(v, cell, pairs, max_epochs) for name, v in study.variants.items()})
-
-
-def _trials(variant: Variant, cell: Cell, pairs: list[tuple[str, int]], max_epochs: int | None) -> list[Trial]:
-    open_ = variant.trial(*cell).resolve(pairs[0][0])
-    if max_epochs is not None:
-        open_ = replace(open_, epochs=min(open_.epochs or max_epochs, max_epochs))
-    return [replace(open_, split=split, seed=seed) for split, seed in pairs]
+    trials, pairs = {}, runs(cell.dataset, protocol, study.runs)
+    for name, variant in study.variants.items():
+        open_ = variant.trial(*cell).resolve(pairs[0][0])
+        if max_epochs is not None:
+            open_ = replace(open_, epochs=min(open_.epochs or max_epochs, max_epochs))
+        trials[name] = [replace(open_, split=split, seed=seed) for split, seed in pairs]
+    return CellPlan(cell, trials)

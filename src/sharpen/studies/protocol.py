@@ -112,11 +112,9 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     if protocol == "tuning":
         draws = splits.paired or _TUNED_ON
         return [(draws.format(seed=i), i) for i in range(_TUNING, _TUNING + (count or _TUNING_RUNS))]
-    names, usual = splits.paper, splits.runs
-    if one_of("protocol", protocol, PROTOCOLS) == "paired":
-        usual = _PAIRS
-        if splits.paired is not None:
-            names = tuple(splits.paired.format(seed=i) for i in range(count or usual))
+    names, usual = splits.paper, _PAIRS if protocol == "paired" else splits.runs
+    if protocol == "paired" and splits.paired is not None:
+        names = tuple(splits.paired.format(seed=i) for i in range(count or usual))
     elif protocol == "ablation" and splits.ablation is not None:
         names = splits.ablation
     return [(names[i % len(names)], i) for i in range(count or usual)]
@@ -150,6 +148,5 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str | Non
             place=where,
         )
     near = did_you_mean(value, allowed)
-    raise InputError(
-        f"there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}", place=where
-    )
+    problem = f"there is no {what} {value!r}; {near}{'There' if near else 'there'} are {', '.join(allowed)}"
+    raise InputError(problem, place=where)

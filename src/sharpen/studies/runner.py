@@ -11,8 +11,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from sharpen.errors import InputError
 from sharpen.store import Store, StoreError
 from sharpen.store.claims import this_host
 from sharpen.store.rescue import add_or_rescue
-from sharpen.studies.cost import CAUTION, Costs, duration, total_seconds
+from sharpen.studies.cost import CAUTION, Costs, duration
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
 from sharpen.studies.work import MAX_MEMBERS, Sizes, Work
@@ -115,33 +115,41 @@ def run(
     check_place(on)
     studies = [studies] if isinstance(studies, Study) else list(studies)
     work = Work(studies, protocol, datasets, models, max_epochs, traces)
-    with _workers(store, on, device, precision, progress, say) as workers, ExitStack() as claims, inputs_kept():
+    place: AbstractContextManager[_Here | Pool] = (
+        nullcontext(_Here(store, device, precision, progress))
+        if on == HERE
+        else pool_on(on, device, precision, progress, say)
+    )
+    with place as workers, ExitStack() as claims, inputs_kept():
         for problem in store.set_aside():
             say(problem.line)
         costs = Costs(workers.kind, workers.device, precision, store.runs())
         sizes = Sizes(costs, max_members, time_limit)
         wanted = len(work.trials)
         summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
-        for other, count in _other_precisions(store, work, precision).items():
-            say(
-                f"{count} of the records are of {other} and count as they are; the report leaves pairs of two precisions out."
-            )
+        for other, count in store.frame(work.trials.values())["precision"].value_counts().items():
+            if other != precision:
+                kept = "count as they are; the report leaves pairs of two precisions out"
+                say(f"{count} of the records are of {other} and {kept}.")
         if not download:
             work.skip_without_data(store, data)
         if again := len(work.missing(store).keys() & store.ids()):
-            say(
-                f"{again} of the trials are recorded without traces: they are trained again, and their first scores stay."
-            )
-        flights = _Flights(work, store, workers, costs, _Datasets(work, data, say), claims, say)
+            kept = "they are trained again, and their first scores stay"
+            say(f"{again} of the trials are recorded without traces: {kept}.")
+        flights = _Flights(work, store, workers, costs, data, claims, say)
 
         populations = work.populations(work.free(store), costs, sizes, workers.room)
+        outlook = "no populations"
+        if populations:
+            some = "1 population" if len(populations) == 1 else f"{len(populations)} populations"
+            outlook = f"{some}, about {_time(costs, populations, workers.slots)}"
         say(
             f"{', '.join(study.name for study in studies)} ({protocol}): {wanted} trials, {summary.recorded} recorded, "
-            f"{sum(map(len, populations))} to train in {_outlook(costs, populations, workers.slots)} on {workers.name}"
+            f"{sum(map(len, populations))} to train in {outlook} on {workers.name}"
         )
         if populations:
             store.check_writable()
-        while populations or flights.number:
+        while populations or flights.flying:
             hold, ready = None, 0.0
             if stop.is_set():
                 hold = "interrupted"
@@ -150,7 +158,7 @@ def run(
                 hold = "time" if ready > time_limit else None
             if populations and hold is None and workers.room:
                 flights.start(populations[0])
-            elif flights.number:
+            elif flights.flying:
                 summary.trained += flights.finish(populations)
             else:
                 summary.ended = hold or summary.ended
@@ -161,17 +169,6 @@ def run(
         summary.left = sum(map(len, populations))
         summary.elsewhere = len(work.missing(store)) - summary.left
     return summary
-
-
-@contextmanager
-def _workers(
-    store: Store, on: str, device: str, precision: str, progress: bool, say: Callable[[str], None]
-) -> Iterator[_Here | Pool]:
-    if on == HERE:
-        yield _Here(store, device, precision, progress)
-        return
-    with pool_on(on, device, precision, progress, say) as pool:
-        yield pool
 
 
 class _Here:
@@ -220,30 +217,6 @@ class _Here:
         return 0
 
 
-class _Datasets:
-    """Datasets that are loaded when they are first wanted; cells whose data cannot be are left out."""
-
-    def __init__(self, work: Work, data: Path | None, say: Callable[[str], None]) -> None:
-        self._work, self._data, self._say = work, data, say
-        self._loaded: dict[str, Dataset] = {}
-
-    def get(self, name: str) -> Dataset | None:
-        if name not in self._loaded:
-            try:
-                self._loaded[name] = load_dataset(name, self._data)
-            except InputError as error:
-                self._work.skip([cell for cell in self._work.cells if cell.dataset == name], str(error))
-                self._say(f"{name}: left out: {error}")
-                return None
-        return self._loaded[name]
-
-
-def _other_precisions(store: Store, work: Work, precision: str) -> dict[str, int]:
-    """How many records of the work there are in other precisions than the one asked for."""
-    found = store.frame(work.trials.values())["precision"].value_counts()
-    return {str(name): int(count) for name, count in found.items() if name != precision}
-
-
 @dataclass
 class _Flight:
     """A population in flight: what of it is left, and what is recorded but not told yet."""
@@ -255,45 +228,47 @@ class _Flight:
     untold: list[Record] = field(default_factory=list)
 
 
+@dataclass
 class _Flights:
     """Populations from their claim to their records in the store."""
 
-    def __init__(
-        self,
-        work: Work,
-        store: Store,
-        workers: _Here | Pool,
-        costs: Costs,
-        datasets: _Datasets,
-        claims: ExitStack,
-        say: Callable[[str], None],
-    ) -> None:
-        self._work, self._store, self._workers, self._costs = work, store, workers, costs
-        self._datasets, self._claims, self._say = datasets, claims, say
-        self._flying: dict[int, _Flight] = {}
-
-    @property
-    def number(self) -> int:
-        """How many there are."""
-        return len(self._flying)
+    work: Work
+    store: Store
+    workers: _Here | Pool
+    costs: Costs
+    data: Path | None
+    claims: ExitStack
+    say: Callable[[str], None]
+    flying: dict[int, _Flight] = field(default_factory=dict)
+    loaded: dict[str, Dataset] = field(default_factory=dict)
 
     def start(self, chosen: Sequence[Trial]) -> None:
         """Claims a population and has it trained, unless another runner was faster or its data cannot be loaded."""
-        claim = self._store.claim(chosen)
+        claim = self.store.claim(chosen)
         if claim is None:  # look again, but not in step with the other
             time.sleep(random.uniform(0.01, 0.1))
             return
-        held = self._claims.enter_context(ExitStack())
+        held = self.claims.enter_context(ExitStack())
         held.enter_context(claim.kept())
-        dataset = self._datasets.get(str(chosen[0].dataset))
-        missing = self._work.missing(self._store)  # another runner may have finished some before the claim
+        dataset = self._dataset(str(chosen[0].dataset))
+        missing = self.work.missing(self.store)  # another runner may have finished some before the claim
         trials = [trial for trial in chosen if trial.id in missing]
         if dataset is None or not trials:
             held.close()
             return
-        keep = ("traces",) if trials[0].id in self._work.traced else ()
-        number = self._workers.start(dataset, trials, keep)
-        self._flying[number] = _Flight(Cell.of(trials[0]), trials, held, time.monotonic())
+        keep = ("traces",) if trials[0].id in self.work.traced else ()
+        number = self.workers.start(dataset, trials, keep)
+        self.flying[number] = _Flight(Cell.of(trials[0]), trials, held, time.monotonic())
+
+    def _dataset(self, name: str) -> Dataset | None:
+        """It is loaded when it is first wanted; if it cannot be, its cells are left out."""
+        if name not in self.loaded:
+            try:
+                self.loaded[name] = load_dataset(name, self.data)
+            except InputError as error:
+                self.work.skip([cell for cell in self.work.cells if cell.dataset == name], str(error))
+                self.say(f"{name}: left out: {error}")
+        return self.loaded.get(name)
 
     def finish(self, waiting: Sequence[Sequence[Trial]]) -> int:
         """Waits for one, records it, gives up its claim; gives how many trials were recorded."""
@@ -301,16 +276,16 @@ class _Flights:
 
         def take(number: int, result: Result) -> None:
             nonlocal recorded
-            flight = self._flying[number]
+            flight = self.flying[number]
             if isinstance(result.outcome, InputError):  # this cell cannot be run, the others can
-                self._work.skip([flight.cell], str(result.outcome))
+                self.work.skip([flight.cell], str(result.outcome))
                 flight.left = []
                 self._tell(flight, result, [own for own in waiting if Cell.of(own[0]) != flight.cell])
-                self._say(f"{flight.cell}: left out: {result.outcome}")
+                self.say(f"{flight.cell}: left out: {result.outcome}")
                 return
             records = result.outcome
-            add_or_rescue(self._store, records, keep_traces=records[0].trial.id in self._work.traced)
-            self._costs.learn(records)
+            add_or_rescue(self.store, records, keep_traces=records[0].trial.id in self.work.traced)
+            self.costs.learn(records)
             recorded += len(records)
             done = {record.trial.id for record in records}
             flight.left = [trial for trial in flight.left if trial.id not in done]
@@ -319,33 +294,24 @@ class _Flights:
             if not flight.left or time.monotonic() - flight.told >= _NEWS_SECONDS:
                 self._tell(flight, result, waiting)
 
-        self._flying.pop(self._workers.finish(take)).claim.close()
+        self.flying.pop(self.workers.finish(take)).claim.close()
         return recorded
 
     def _tell(self, flight: _Flight, result: Result, waiting: Sequence[Sequence[Trial]]) -> None:
         """A line about what is recorded of a population and was not told, and what is left of all."""
         if not flight.untold:
             return
-        left = [*waiting, *(other.left for other in self._flying.values() if other.left)]
-        time_left = _time(self._costs, left, self._workers.slots) if left else ""
-        now = time.monotonic()
-        self._say(
-            _line(result, flight.untold, now - flight.told)
-            + (f"; left: {_runs(sum(map(len, left)))}, about {time_left}" if left else "")
-        )
+        left, now = [*waiting, *(other.left for other in self.flying.values() if other.left)], time.monotonic()
+        line = _line(result, flight.untold, now - flight.told)
+        if left:
+            line += f"; left: {_runs(sum(map(len, left)))}, about {_time(self.costs, left, self.workers.slots)}"
+        self.say(line)
         flight.told, flight.untold = now, []
 
 
-def _outlook(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
-    if not populations:
-        return "no populations"
-    some = "1 population" if len(populations) == 1 else f"{len(populations)} populations"
-    return f"{some}, about {_time(costs, populations, workers)}"
-
-
 def _time(costs: Costs, populations: Sequence[Sequence[Trial]], workers: int) -> str:
-    longest = max(map(costs.seconds, populations))
-    return duration(max(longest, total_seconds(costs, populations) / workers))
+    seconds = [costs.seconds(population) for population in populations]
+    return duration(max(*seconds, sum(seconds) / workers))
 
 
 def _runs(count: int) -> str:
@@ -358,6 +324,6 @@ def _line(result: Result, records: Sequence[Record], seconds: float) -> str:
     best = f"best validation {100 * max(alive):.2f}" if alive else "all diverged"
     lost = f", {len(records) - len(alive)} diverged" if 0 < len(alive) < len(records) else ""
     where = f" on {result.node}" if result.node else ""
-    again = f", after {result.attempts - 1} lost workers" if result.attempts > 2 else ", after a lost worker"
-    where += again if result.attempts > 1 else ""
+    if result.attempts > 1:
+        where += ", after a lost worker" if result.attempts == 2 else f", after {result.attempts - 1} lost workers"
     return f"{trial.dataset} {trial.model}: {_runs(len(records))} in {seconds:.1f} s{where}, {best}{lost}"

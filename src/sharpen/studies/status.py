@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharpen.store import Store
-from sharpen.studies.cost import Costs, total_seconds
+from sharpen.studies.cost import Costs
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study
 from sharpen.studies.work import Sizes, Work, why_no_data
@@ -69,17 +69,10 @@ def progress(
         own = [planned for planned in work.planned if planned.cell == cell]
         ids = {trial.id for planned in own for trials in planned.trials.values() for trial in trials}
         todo = [missing[id_] for id_ in ids & missing.keys()]
+        done, busy, free = len(ids - missing.keys()), len(ids & running), len(ids & missing.keys() - running)
         reason = own[0].reason
-        if reason is None and ids & missing.keys() - running:
+        if reason is None and free:
             reason = why_no_data(cell.dataset, data)
-        cells.append(
-            CellProgress(
-                cell=cell,
-                done=len(ids - missing.keys()),
-                running=len(ids & running),
-                missing=len(ids & missing.keys() - running),
-                seconds=total_seconds(costs, work.populations(todo, costs, sizes)),
-                reason=reason,
-            )
-        )
+        seconds = sum(map(costs.seconds, work.populations(todo, costs, sizes)))
+        cells.append(CellProgress(cell, done, busy, free, seconds, reason))
     return cells

@@ -30,15 +30,11 @@ def configuration(dataset: str, model: str, which: int | str) -> dict[str, Any]:
     """
     known = settings_of(model)
     if known is None:
-        raise InputError(
-            f"configuration is {which}, but {model} has no published settings; leave configuration out for it"
-        )
-    if which == CHOSEN:
-        number = chosen(dataset, model)
-        if number is None:
-            raise InputError(f"configuration is {CHOSEN}, but none is chosen for {dataset} {model}; tune it first")
-    else:
-        number = int(which)
+        problem = f"configuration is {which}, but {model} has no published settings; leave configuration out for it"
+        raise InputError(problem)
+    number = chosen(dataset, model) if which == CHOSEN else int(which)
+    if number is None:
+        raise InputError(f"configuration is {CHOSEN}, but none is chosen for {dataset} {model}; tune it first")
     found = known.configurations(dataset, _MOST)
     if not 0 <= number < len(found):
         raise InputError(f"configuration is {number}, but {model} has {len(found)} of them; give 0 to {len(found) - 1}")

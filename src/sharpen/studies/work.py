@@ -101,13 +101,17 @@ class Work:
             groups.setdefault((trial.dataset, *shared(trial), trial.id in self.traced), []).append(trial)
         count = {key: -(-len(group) // sizes.most(group[0])) for key, group in groups.items()}
 
-        def share(key: tuple[object, ...]) -> list[Trial]:
-            return _shares(groups[key], count[key])[0]
+        def shares(key: tuple[object, ...]) -> list[list[Trial]]:
+            group, size = groups[key], -(-len(groups[key]) // count[key])
+            return [group[i : i + size] for i in range(0, len(group), size)]
 
-        while sum(count.values()) < workers and (long := [key for key in groups if _worth_sharing(share(key), costs)]):
-            count[max(long, key=lambda key: costs.seconds(share(key)))] += 1
-        populations = [share for key, group in groups.items() for share in _shares(group, count[key])]
-        return sorted(populations, key=costs.seconds)
+        while sum(count.values()) < workers:
+            seconds = {key: costs.seconds(first) for key in groups if len(first := shares(key)[0]) > 1}
+            longest = max(seconds, key=seconds.__getitem__, default=None)
+            if longest is None or seconds[longest] <= _WORTH_SHARING_SECONDS:
+                break
+            count[longest] += 1
+        return sorted((share for key in groups for share in shares(key)), key=costs.seconds)
 
 
 class Sizes:
@@ -153,12 +157,3 @@ def why_no_data(dataset: str, data: Path | None = None) -> str | None:
     except InputError as error:  # the data folder itself is not there
         return str(error)
     return f"its files are not on this machine; name their folder with {as_given('data')}, or give {called('download')}"
-
-
-def _worth_sharing(population: list[Trial], costs: Costs) -> bool:
-    return len(population) > 1 and costs.seconds(population) > _WORTH_SHARING_SECONDS
-
-
-def _shares(group: list[Trial], count: int) -> list[list[Trial]]:
-    size = -(-len(group) // count)
-    return [group[i : i + size] for i in range(0, len(group), size)]

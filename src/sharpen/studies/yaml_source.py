@@ -8,6 +8,7 @@ memory holds. So whatever stands in a file, it is refused in a second.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,22 +103,17 @@ class Source:
         if isinstance(node, yaml.ScalarNode):
             self._check_scalar(node, path)
         if isinstance(node, yaml.MappingNode):
-            seen: dict[str, int] = {}
             for key, value in node.value:
+                line = key.start_mark.line + 1
+                here = f"{self.name}, line {line}"
                 if not isinstance(key, yaml.ScalarNode):
-                    raise InputError(
-                        f"{self.name}, line {key.start_mark.line + 1}: a list stands where a name belongs; write a word"
-                    )
+                    raise InputError(f"{here}: a list stands where a name belongs; write a word")
                 self._check_scalar(key, path)
                 word = str(key.value)
-                if word in seen:
-                    raise InputError(
-                        f"{self.name}, line {key.start_mark.line + 1}: {word!r} stands on line {seen[word]} already; "
-                        "write every key once"
-                    )
-                seen[word] = key.start_mark.line + 1
+                if (known := self._lines.get((*path, word))) is not None:
+                    raise InputError(f"{here}: {word!r} stands on line {known} already; write every key once")
                 self._note(value, (*path, word))
-                self._lines[*path, word] = key.start_mark.line + 1
+                self._lines[*path, word] = line
         elif isinstance(node, yaml.SequenceNode):
             for index, value in enumerate(node.value):
                 self._note(value, (*path, index))
@@ -139,10 +135,14 @@ class Source:
         """An error that says where."""
         return InputError(problem, place=self.place(path))
 
+    def one_of(self, path: Where, what: str, value: Any, allowed: Sequence[str]) -> str:
+        """A value that must be one of those allowed."""
+        return one_of(what, value, allowed, where=self.place(path))
+
     def keys(self, path: Where, found: dict[str, Any], allowed: tuple[str, ...], what: str = "key") -> None:
         """Complain about a key that is not among those allowed."""
         for key in found:
-            one_of(what, key, allowed, where=self.place((*path, str(key))))
+            self.one_of((*path, str(key)), what, key, allowed)
 
     def words(self, path: Where, value: Any, allowed: tuple[str, ...] | None, what: str) -> tuple[str, ...]:
         """A list of different words, each among those allowed."""
@@ -153,7 +153,7 @@ class Source:
             raise self.fail(path, f"{path[-1]} has {len(value):,} entries; give at most {_MOST_WORDS:,}")
         for index, word in enumerate(value):
             if allowed is not None:
-                one_of(what, word, allowed, where=self.place((*path, index)))
+                self.one_of((*path, index), what, word, allowed)
             if word in value[:index]:
                 raise self.fail((*path, index), f"{word!r} stands in {path[-1]} twice; write it once")
         return tuple(value)
@@ -173,9 +173,8 @@ class Source:
     def mapping(self, path: Where, value: Any) -> dict[str, Any]:
         """A mapping whose keys are words."""
         if not isinstance(value, dict):
-            raise self.fail(
-                path, f"{path[-1]} is {shown(value)}; give a mapping of names to values, such as {{lam: 0.25}}"
-            )
+            problem = f"{path[-1]} is {shown(value)}; give a mapping of names to values, such as {{lam: 0.25}}"
+            raise self.fail(path, problem)
         for key in value:
             if not isinstance(key, str):
                 raise self.fail((*path, str(key)), f"the name {key!r} is not a text; write it in quotes, as '{key}'")

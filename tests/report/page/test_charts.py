@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix
 
+from sharpen.evaluation.calibration import reliability_of_confidence
 from sharpen.graph import Graph
 from sharpen.report.charts import matrix, rounded, series
-from sharpen.report.page.confidence import Judged, coverage_of, reliability_chart, tables_of
+from sharpen.report.page.confidence import coverage_of, reliability_chart
 from sharpen.report.page.curves import training_charts
 from sharpen.report.page.nodes import MOST_DRAWN, MOST_LISTED, nodes_section
 from sharpen.report.palette import CLASSES, class_colors
@@ -43,8 +44,7 @@ def test_coverage_answers_the_surest_first() -> None:
 def test_reliability_counts_every_node_once() -> None:
     rng = np.random.default_rng(0)
     confidence, hit = rng.uniform(0.3, 1, 500), rng.random(500) < 0.8
-    before, after = tables_of(Judged(confidence, confidence**0.5, hit))
-    chart = reliability_chart("", before, after)
+    chart = reliability_chart(*(reliability_of_confidence(sure, hit) for sure in (confidence, confidence**0.5)))
     counts = [int(note.split()[0]) for note in chart["series"][0]["notes"]]
     assert sum(counts) == 500
     assert np.average(chart["series"][0]["y"], weights=counts) == pytest.approx(hit.mean(), abs=1e-4)

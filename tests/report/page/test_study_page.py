@@ -14,7 +14,7 @@ from sharpen.analysis.outcome import Outcome, outcome
 from sharpen.analysis.ranking import Entry, Ranking
 from sharpen.cli.app import app
 from sharpen.report.blocks import Report
-from sharpen.report.cells import Gain, signed
+from sharpen.report.cells import Value, signed
 from sharpen.report.lambda_charts import gain_charts, glass_charts
 from sharpen.report.page import Page, study_page, write_page
 from sharpen.report.page.sheets import sheet
@@ -89,7 +89,7 @@ def test_every_cell_of_the_papers_table_has_a_number_or_a_reason(page: Page, rep
     d = outcome.cell("cora", "gcn").effects[0].difference
     (line,) = sheet["rows"][0][2]  # one line, and the rest where somebody points at it
     assert line["gain"] == signed(d.difference)
-    assert Gain(d.difference, d.t_interval, d.n, tell_n=False).line().text in line["more"]
+    assert Value.gain(d.difference, d.t_interval, d.n, tell_n=False).text in line["more"]
     low, high = d.t_interval
     assert line.get("tone") == ("gain" if low > 0 else "loss" if high < 0 else None)
     assert line["sure"] == (not low <= 0 <= high)
@@ -289,11 +289,11 @@ def test_datasets_with_every_lambda_have_a_line_of_their_own_on_one_scale():
 
 def test_what_may_be_chance_and_what_rounds_to_zero_is_neither_gain_nor_loss():
     gains = [
-        Gain(-0.001, (-0.002, -0.001)),
-        Gain(-0.5, (-0.9, 0.1)),
-        Gain(0.5, None),
-        Gain(0.5, (0.1, 0.9)),
-        Gain(-1, (-2, -0.5)),
+        Value.gain(-0.001, (-0.002, -0.001)),
+        Value.gain(-0.5, (-0.9, 0.1)),
+        Value.gain(0.5, None),
+        Value.gain(0.5, (0.1, 0.9)),
+        Value.gain(-1, (-2, -0.5)),
     ]
     made = sheet(Table("t", (Column("d", "d"),), tuple((gain,) for gain in gains)))["rows"]
     assert [row[0][0].get("tone") for row in made] == [None, None, None, "gain", "loss"]

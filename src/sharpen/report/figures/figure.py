@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +14,12 @@ from sharpen.report.figures.paint import handles, paint, words
 from sharpen.report.figures.style import NEUTRAL, caption, new_figure, styled
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _Panels = list[list[Chart | None]]
 
 
-@styled
+@styled()
 def draw(charts: Charts) -> Figure:
     """Charts as a matplotlib figure.
 
@@ -31,28 +30,30 @@ def draw(charts: Charts) -> Figure:
     """
     layout = charts.layout
     rows = [] if layout is None else _rows(charts, layout)
-    if layout is None or not any(chart for row in rows for chart in row):
+    shown = [chart for row in rows for chart in row if chart]
+    if layout is None or not shown:
         raise InputError("there is nothing to draw here yet; run the study first, see sharpen study status")
     width, height = layout.panel
     figure = new_figure(max(5.2, width * len(rows[0]) + 0.4), height * len(rows) + 1.1)
-    grid = figure.subplots(
-        len(rows), len(rows[0]), squeeze=False, sharex="x" in layout.share, sharey="y" in layout.share
-    )
-    for axes_row, row in zip(grid, rows, strict=True):
-        for axes, chart in zip(axes_row, row, strict=True):
-            if chart is None:
-                _empty(axes, told=layout.columns is None)
-            else:
-                paint(axes, chart)
-    names = list(charts.views) if layout.columns is None and layout.views is None else []
-    _label(grid, rows, names)
+    x, y = (name in layout.share for name in "xy")
+    grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, sharex=x, sharey=y)
+    for axes, chart in zip(grid.ravel(), (chart for row in rows for chart in row), strict=True):
+        if chart is not None:
+            paint(axes, chart)
+            continue
+        axes.set_axis_off()
+        if layout.columns is None:  # a place that could hold a cell, and not only the end of the last row
+            axes.text(0.5, 0.5, "not complete yet", transform=axes.transAxes, ha="center", va="center", color=NEUTRAL)
+    _label(grid, rows, list(charts.views) if layout.columns is None and layout.views is None else [])
     if layout.legend:
-        _legend(figure, grid, rows)
-    heats = [axes.images[0] for axes in grid.ravel() if axes.images]
-    if heats:
-        unit = next(chart["unit"] for row in rows for chart in row if chart is not None)
+        every = list({handle.get_label(): handle for chart in shown for handle in handles(chart)}.values())
+        if grid.size == 1:
+            grid[0, 0].legend(handles=every, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, columnspacing=1.4)
+        else:
+            figure.legend(handles=every, loc="outside upper right", ncols=4)
+    if heats := [axes.images[0] for axes in grid.ravel() if axes.images]:
         shrink = min(1, 4 / len(rows))
-        figure.colorbar(heats[0], ax=grid, label=unit, extend="both", shrink=shrink, aspect=35)
+        figure.colorbar(heats[0], ax=grid, label=shown[0]["unit"], extend="both", shrink=shrink, aspect=35)
     caption(figure, words(charts.text))
     return figure
 
@@ -63,20 +64,10 @@ def _rows(charts: Charts, layout: Layout) -> _Panels:
     if layout.columns is None:
         return list(chosen.values())
     # Where a view is one panel, its name is the panel's.
-    every: list[Chart | None] = [
-        chart if chart is None or chart["title"] else chart | {"title": name}
-        for name, own in chosen.items()
-        for chart in own
-    ]
-    columns = min(layout.columns, len(every))
-    every += [None] * (-len(every) % max(1, columns))
-    return [every[i : i + columns] for i in range(0, len(every), max(1, columns))]
-
-
-def _empty(axes: Axes, *, told: bool) -> None:
-    axes.set_axis_off()
-    if told:  # a place that could hold a cell, and not only the end of the last row
-        axes.text(0.5, 0.5, "not complete yet", transform=axes.transAxes, ha="center", va="center", color=NEUTRAL)
+    every = [chart and {**chart, "title": chart["title"] or name} for name, own in chosen.items() for chart in own]
+    columns = max(1, min(layout.columns, len(every)))
+    rows = itertools.zip_longest(*[iter(every)] * columns)  # the last one is filled with None
+    return [list(row) for row in rows]
 
 
 def _label(grid: np.ndarray, rows: _Panels, names: list[str]) -> None:
@@ -104,16 +95,3 @@ def _axis(chart: Chart, name: str) -> str:
     if chart["kind"] == "forest":
         return str(chart["unit"]) if name == "x" else ""
     return str(chart[name]["label"])
-
-
-def _legend(figure: Figure, grid: np.ndarray, rows: _Panels) -> None:
-    found: dict[object, Artist] = {}
-    for row in rows:
-        for chart in row:
-            if chart is not None:
-                found |= {handle.get_label(): handle for handle in handles(chart)}
-    every = list(found.values())
-    if grid.size == 1:
-        grid[0, 0].legend(handles=every, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, columnspacing=1.4)
-    else:
-        figure.legend(handles=every, loc="outside upper right", ncols=4)

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-_DASHES: dict[str | bool, Any] = {
-    False: "-",
-    True: "--",
-    "dots": (0, (1, 1)),
-    "mixed": "-.",
-}
+_DASHES: dict[str | bool, Any] = {False: "-", True: "--", "dots": (0, (1, 1)), "mixed": "-."}
 # How far above ours a published value stands, in rows.
 _ABOVE = 0.33
 
@@ -51,31 +46,16 @@ def handles(chart: Chart) -> list[Artist]:
     """What stands in the legend of a chart: its series, or the entries that it names."""
     from matplotlib.lines import Line2D
 
-    if chart["kind"] == "forest":
-        return [
-            Line2D(
-                [],
-                [],
-                color="#111111" if entry.get("quoted") else ink(entry["color"]),
-                marker="d" if entry.get("quoted") else "o",
-                linestyle=":" if entry["name"].startswith("dotted") else "",
-                markerfacecolor="white" if entry.get("quoted") or entry.get("open") else ink(entry["color"]),
-                label=entry["name"],
-            )
-            for entry in chart["legend"]
-        ]
-    return [
-        Line2D(
-            [],
-            [],
-            color=ink(curve["color"]),
-            linestyle=_DASHES[curve.get("dash", False)],
-            marker=curve.get("marker", "o") if curve.get("points") else "",
-            markerfacecolor="white",
-            label=curve["name"],
-        )
-        for curve in chart["series"]
-    ]
+    def handle(entry: Chart) -> Artist:
+        own, line = "#111111" if entry.get("quoted") else ink(entry["color"]), _DASHES[entry.get("dash", False)]
+        if chart["kind"] == "forest":
+            marker, line = "d" if entry.get("quoted") else "o", ":" if entry["name"].startswith("dotted") else ""
+            face = "white" if entry.get("quoted") or entry.get("open") else own
+        else:
+            marker, face = entry.get("marker", "o") if entry.get("points") else "", "white"
+        return Line2D([], [], color=own, marker=marker, linestyle=line, markerfacecolor=face, label=entry["name"])
+
+    return [handle(entry) for entry in chart["legend" if chart["kind"] == "forest" else "series"]]
 
 
 def _lines(axes: Axes, chart: Chart) -> None:
@@ -171,14 +151,12 @@ def _heights(rows: Sequence[Chart]) -> tuple[list[float], dict[str, tuple[float,
     """How far down every row stands, and where each group begins and ends; a gap between groups."""
     heights: list[float] = []
     ends: dict[str, tuple[float, float]] = {}
-    at = 0.0
     for row in rows:
-        if row["group"] and heights and row["group"] not in ends:
-            at += 0.5
-        if row["group"]:
-            ends[row["group"]] = ends.get(row["group"], (at, at))[0], at
-        heights.append(at)
-        at += 1
+        group = row["group"]
+        gap = 0.5 if group and heights and group not in ends else 0.0
+        heights.append(heights[-1] + 1 + gap if heights else 0.0)
+        if group:
+            ends[group] = ends.get(group, heights[-1:])[0], heights[-1]
     return heights, ends
 
 
@@ -198,15 +176,9 @@ def _row(axes: Axes, row: Chart, height: float, left: float, right: float) -> No
         at = height - _ABOVE
         axes.plot([row["quoted"]], [at], "d", color="#111111", markerfacecolor="white", markersize=4.5, zorder=4)
     if row.get("tail"):
-        axes.annotate(
-            row["tail"],
-            (1.01, height),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=7.5,
-            family="DejaVu Sans Mono",
-            color="#222222" if row["sure"] else NEUTRAL,
-        )
+        where, color = ("axes fraction", "data"), "#222222" if row["sure"] else NEUTRAL
+        style: dict[str, Any] = {"family": "DejaVu Sans Mono", "fontsize": 7.5, "color": color}
+        axes.annotate(row["tail"], (1.01, height), xycoords=where, va="center", **style)
 
 
 def _reach(rows: Sequence[Chart], *, zero: bool, start: float | None) -> tuple[float, float]:
@@ -239,14 +211,12 @@ def _heat(axes: Axes, chart: Chart) -> None:
 
 def _shares(axes: Axes, chart: Chart) -> None:
     at = np.array(chart["at"])
-    ends = {True: np.zeros(len(at)), False: np.zeros(len(at))}
+    ends = {-1: np.zeros(len(at)), 1: np.zeros(len(at))}
     for bar in chart["bars"]:
-        down = bool(bar.get("down"))
-        values = _numbers(bar["values"]) * (-1 if down else 1)
-        alpha = 0.45 if bar.get("pale") else 1.0
-        color = ink(bar["color"])
-        axes.bar(at, values, _width(at), bottom=ends[down], color=color, alpha=alpha, label=bar["name"])
-        ends[down] = ends[down] + values
+        sign = -1 if bar.get("down") else 1
+        values, style = sign * _numbers(bar["values"]), {"color": ink(bar["color"]), "label": bar["name"]}
+        axes.bar(at, values, _width(at), bottom=ends[sign], alpha=0.45 if bar.get("pale") else 1.0, **style)
+        ends[sign] = ends[sign] + values
     zero_line(axes)
     axes.set_ylim(-105, 105)
     axes.set_yticks([-100, -50, 0, 50, 100], ["100", "50", "0", "50", "100"])
@@ -257,22 +227,24 @@ def _boxes(axes: Axes, chart: Chart) -> None:
     for group in chart["groups"]:
         own = ink(group["color"])
         if group["boxes"]:  # of nothing, matplotlib would draw one empty box
+            lams, values = zip(*group["boxes"], strict=True)
+            thin = {"color": own, "linewidth": 0.8}
             drawn = axes.boxplot(
-                [values for _, values in group["boxes"]],
-                positions=[lam for lam, _ in group["boxes"]],
+                values,
+                positions=lams,
                 widths=_width(np.array(chart["at"])),
                 manage_ticks=False,
                 patch_artist=True,
                 whis=(5, 95),
                 showfliers=False,
                 medianprops={"color": "#111111", "linewidth": 1},
-                whiskerprops={"color": own, "linewidth": 0.8},
-                capprops={"color": own, "linewidth": 0.8},
+                whiskerprops=thin,
+                capprops=thin,
             )
             for box in drawn["boxes"]:
                 box.set(facecolor=own, alpha=0.5, edgecolor=own)
-        lams, values = [lam for lam, _ in group["points"]], [value for _, value in group["points"]]
-        axes.plot(lams, values, "o", color=own, markersize=2.5, linestyle="")
+        few = np.array(group["points"], dtype=np.float64).reshape(-1, 2)
+        axes.plot(few[:, 0], few[:, 1], "o", color=own, markersize=2.5, linestyle="")
     zero_line(axes)
     axes.margins(x=0.02)
     _scale(axes, chart)

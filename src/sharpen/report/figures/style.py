@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from sharpen.errors import InputError
 from sharpen.report.palette import PALETTE
@@ -44,32 +44,22 @@ _STYLE = {
     "svg.fonttype": "none",  # text stays text: smaller, and can be searched
 }
 
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
 
+@contextmanager
+def styled() -> Iterator[None]:
+    """Within it, or in a function that it decorates, all is drawn in this style; without matplotlib it says how to have it.
 
-def styled(draw: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """A function that draws, in this style; without matplotlib it says how to have it.
-
-    >>> @styled
-    ... def empty():
-    ...     return new_figure(3, 2)
-    >>> empty().get_size_inches().tolist()
+    >>> with styled():
+    ...     new_figure(3, 2).get_size_inches().tolist()
     [3.0, 2.0]
     """
-
-    @functools.wraps(draw)
-    def wrapper(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
-        try:
-            import matplotlib as mpl
-        except ImportError:
-            raise InputError(
-                "figures need matplotlib, which is not installed; pip install 'graph-sharpen[figures]'"
-            ) from None
-        with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # its stubs list every key by name
-            return draw(*args, **kwargs)
-
-    return wrapper
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        problem = "figures need matplotlib, which is not installed; pip install 'graph-sharpen[figures]'"
+        raise InputError(problem) from None
+    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]  # its stubs list every key by name
+        yield
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -83,7 +73,7 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-@styled
+@styled()
 def save_figure(figure: Figure, path: Path) -> None:
     """Writes a figure in the format that the path's ending says; the same figure gives the same bytes.
 

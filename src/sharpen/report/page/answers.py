@@ -9,16 +9,13 @@ import numpy as np
 import pandas as pd
 
 from sharpen.graph import Graph
-from sharpen.report.charts import numbers, rounded, table, texts
+from sharpen.report.charts import Chart, numbers, rounded, table, texts
 from sharpen.report.page.nodes import nodes_section
 from sharpen.report.page.sections import section, words
 
 
-def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def suggested_sections(summary: Mapping[str, Any]) -> list[Chart]:
     """Nodes worth labeling next, if somebody asked.
-
-    Args:
-        summary: What ``sharpen fit`` writes to ``summary.json``.
 
     >>> suggested_sections({"suggestions": None})
     []
@@ -31,7 +28,7 @@ def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     if rows is None:
         return []
     if not rows:
-        return [section("Worth labeling next", words(["Every node has a label."]), half=False)]
+        return [section("Worth labeling next", words(["Every node has a label."]))]
     chart = table(
         [
             texts("node", (row["id"] for row in rows)),
@@ -42,13 +39,12 @@ def suggested_sections(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows=20,
         plain=len(rows) <= 20,
         things="nodes",
-        search="Search nodes",
     )
     text = (
         "The unlabeled nodes whose labels would settle most of the others, in the order in which to label them. The last column is "
         "how much of what is uncertain would be left after this one and those above."
     )
-    return [section("Worth labeling next", chart, text=text, half=False) | {"file": "suggestions.csv"}]
+    return [section("Worth labeling next", chart, text=text) | {"file": "suggestions.csv"}]
 
 
 def predicted_sections(
@@ -57,12 +53,8 @@ def predicted_sections(
     ids: Sequence[str] | np.ndarray,
     probabilities: np.ndarray,
     because: pd.DataFrame | None,
-) -> list[dict[str, Any]]:
-    """How many nodes were given each class, and the nodes one by one.
-
-    Args:
-        summary, graph, ids, probabilities, because: As for :func:`sharpen.report.page.fit_page`.
-    """
+) -> list[Chart]:
+    """How many nodes were given each class, and the nodes one by one; arguments as for :func:`sharpen.report.page.fit_page`."""
     counts = summary["predicted"]
     total = max(1, sum(counts.values()))
     names = sorted(counts, key=lambda name: -counts[name])
@@ -78,9 +70,12 @@ def predicted_sections(
         rows=12,
         plain=len(names) <= 12,
         things="classes",
-        search="Search classes",
     )
-    best = summary["chosen"][0]
+    abstained = ""
+    if summary["abstain"] is not None:
+        threshold, answered = summary["abstain"]["threshold"], 100 * summary["abstain"]["answered"]
+        abstained = f" Below {threshold:g} the label is left blank: {answered:.1f} % of the unlabeled nodes have one."
+    best, counted = summary["chosen"][0], f"Unlabeled nodes, by the class that they were given.{abstained}"
     nodes = nodes_section(
         graph,
         ids,
@@ -92,16 +87,5 @@ def predicted_sections(
         + (f" {summary['reasons']['text']}" if because is not None else ""),
         because=because,
     )
-    return [
-        section("What was predicted", chart, text=_abstention(summary), half=False)
-        | {"file": summary.get("predictions", "predictions.csv")},
-        nodes,
-    ]
-
-
-def _abstention(summary: Mapping[str, Any]) -> str:
-    text = "Unlabeled nodes, by the class that they were given."
-    if summary["abstain"] is not None:
-        threshold, answered = summary["abstain"]["threshold"], summary["abstain"]["answered"]
-        text += f" Below {threshold:g} the label is left blank: {100 * answered:.1f} % of the unlabeled nodes have one."
-    return text
+    file = {"file": summary.get("predictions", "predictions.csv")}
+    return [section("What was predicted", chart, text=counted) | file, nodes]

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import softmax
 
 from sharpen.datasets import Dataset
-from sharpen.evaluation.calibration import fit_temperature
+from sharpen.evaluation.calibration import fit_temperature, reliability_of_confidence
 from sharpen.evaluation.comparison import Comparison, LamComparison
 from sharpen.evaluation.paired import pair
 from sharpen.models.registry import model_info
-from sharpen.report.charts import axis, dots, lines, matrix, paired_row, series
+from sharpen.report.charts import Chart, axis, dots, lines, matrix, paired_row, series
 from sharpen.report.headline import headline
 from sharpen.report.names import metric_title
-from sharpen.report.page.confidence import Judged, coverage_chart, coverage_of, reliability_chart, tables_of
+from sharpen.report.page.confidence import coverage_chart, coverage_of, reliability_chart
 from sharpen.report.page.curves import training_charts
 from sharpen.report.page.document import Page
 from sharpen.report.page.nodes import nodes_section
@@ -28,9 +28,14 @@ _ENOUGH = 2000
 
 
 class _HeldOut(NamedTuple):
-    """What the runs of one variant say of nodes that were neither trained on nor chose the epoch."""
+    """What the runs of one variant say of nodes that were neither trained on nor chose the epoch.
 
-    judged: Judged
+    How sure they are before and after calibration, and whether they are right.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    hit: np.ndarray
     confusion: np.ndarray
     probabilities: np.ndarray
     runs: np.ndarray
@@ -103,22 +108,21 @@ def comparison_page(
 
 def _tiles(comparison: Comparison, subject: LamComparison, result: Mapping[str, Any]) -> list[tuple[str, str]]:
     metric, d = metric_title(comparison.metric), subject.difference
-    tiles = []
-    if d is not None:
-        tiles.append((f"{d.difference:+.2f} points".replace("-", "−"), f"paired gain of λ = {subject.lam:g}"))
-        if d.t_interval is not None:
-            low, high = d.t_interval
-            tiles.append((f"{low:+.2f} to {high:+.2f}".replace("-", "−"), "95 % confidence interval"))
-        tiles.append((f"{d.mean_b:.2f} → {d.mean_a:.2f} %", f"test {metric}, plain → sharpened"))
-        tiles.append((f"{d.wins} / {d.ties} / {d.losses}", "pairs won / tied / lost"))
-    elif comparison.test is not None:
-        tiles.append((f"{comparison.test:.2f} %", f"test {metric}, plain"))
     runs = comparison.pairs * (len(comparison.variants) + 1)
-    tiles.append((f"{runs}", f"training runs, {result['seconds']:.0f} s on {result['device']}"))
-    return tiles
+    tiles = [(f"{runs}", f"training runs, {result['seconds']:.0f} s on {result['device']}")]
+    if d is None:
+        return ([] if comparison.test is None else [(f"{comparison.test:.2f} %", f"test {metric}, plain")]) + tiles
+    within = "" if d.t_interval is None else "{:+.2f} to {:+.2f}".format(*d.t_interval).replace("-", "−")
+    return [
+        (f"{d.difference:+.2f} points".replace("-", "−"), f"paired gain of λ = {subject.lam:g}"),
+        *([(within, "95 % confidence interval")] if within else []),
+        (f"{d.mean_b:.2f} → {d.mean_a:.2f} %", f"test {metric}, plain → sharpened"),
+        (f"{d.wins} / {d.ties} / {d.losses}", "pairs won / tied / lost"),
+        *tiles,
+    ]
 
 
-def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float, Sequence[Record]]) -> dict[str, Any]:
+def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float, Sequence[Record]]) -> Chart:
     rows, baseline = [], to_frame(plain)
     for variant in comparison.variants:
         pairs = pair(to_frame(sharp[variant.lam]), baseline)
@@ -129,16 +133,12 @@ def _gains(comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float
             text = f"{d.difference:+.2f}{within}, {d.wins} won, {d.ties} tied, {d.losses} lost"
         scores = zip(pairs.keys["split"], pairs.keys["seed"], 100 * pairs.b, 100 * pairs.a, strict=True)
         rows.append(paired_row(f"λ = {variant.lam:g}", text.replace("-", "−"), scores, d))
+    text = "Each dot is one pair of runs; the diamond is the mean, the bar its 95 % confidence interval."
     chart = dots("", rows, "points of test score", wide=True)
-    return section(
-        "The gain of each pair",
-        chart,
-        text="Each dot is one pair of runs; the diamond is the mean, the bar its 95 % confidence interval.",
-        half=len(rows) == 1,
-    )
+    return section("The gain of each pair", chart, text=text, half=len(rows) == 1)
 
 
-def _against_lam(comparison: Comparison) -> dict[str, Any]:
+def _against_lam(comparison: Comparison) -> Chart:
     rows: list[tuple[float | None, ...]] = []
     if all(variant.lam != 0 for variant in comparison.variants):
         rows.append((0.0, comparison.val, comparison.test, None, None))
@@ -147,8 +147,7 @@ def _against_lam(comparison: Comparison) -> dict[str, Any]:
         mean = None if d is None else d.mean_a
         low, high = (None, None) if d is None or d.t_interval is None else (d.mean_b + end for end in d.t_interval)
         rows.append((variant.lam, variant.val, mean, low, high))
-    table = np.array(rows, dtype=np.float64)
-    x, val, test, lows, highs = table[np.argsort(table[:, 0])].T
+    x, val, test, lows, highs = np.array(sorted(rows, key=lambda row: row[0] or 0.0), dtype=np.float64).T
     metric = metric_title(comparison.metric)
     marks = [] if comparison.chosen is None else [{"x": comparison.chosen, "label": f"chosen: {comparison.chosen:g}"}]
     chart = lines(
@@ -168,7 +167,7 @@ def _against_lam(comparison: Comparison) -> dict[str, Any]:
 
 def _training(
     comparison: Comparison, plain: Sequence[Record], sharp: Mapping[float, Sequence[Record]], shown: int
-) -> dict[str, Any] | None:
+) -> Chart | None:
     alive = [record.traces for record in plain if record.status == "ok" and record.traces]
     views = {}
     for lam, records in sharp.items():
@@ -199,14 +198,14 @@ def _held_out(dataset: Dataset, records: Sequence[Record]) -> _HeldOut | None:
     y, (n, classes) = dataset.graph.y.numpy(), (dataset.graph.num_nodes, dataset.graph.num_classes)
     confusion = np.zeros((classes, classes), dtype=np.int64)
     inside, outside = np.zeros((n, classes)), np.zeros((n, classes))
-    count, total = np.zeros(n, dtype=np.int64), 0
+    count = np.zeros(n, dtype=np.int64)
     befores, afters, hits = [], [], []
-    for record in records:
-        if record.status != "ok" or record.logits is None:
-            continue
-        split, logits = dataset.splits[str(record.trial.split)], record.logits.astype(np.float64)
-        val, test = split.val.numpy(), split.test.numpy()
-        val = np.random.default_rng(0).permutation(val)[:_ENOUGH]
+    finished = [(record, record.logits) for record in records if record.status == "ok" and record.logits is not None]
+    if not finished:
+        return None
+    for record, raw in finished:
+        split, logits = dataset.splits[str(record.trial.split)], raw.astype(np.float64)
+        val, test = np.random.default_rng(0).permutation(split.val.numpy())[:_ENOUGH], split.test.numpy()
         temperature = fit_temperature(logits[val], y[val], smoothing=1 / (len(val) + 2))
         calm = softmax(logits / temperature, axis=1)
         guess = logits[test].argmax(1)
@@ -219,20 +218,20 @@ def _held_out(dataset: Dataset, records: Sequence[Record]) -> _HeldOut | None:
         outside[unmet] += calm[unmet]
         inside += calm
         count += unmet
-        total += 1
-    if not total:
-        return None
-    met = count == 0
+    met, total = count == 0, len(finished)
     probabilities = np.where(met[:, None], inside / total, outside / np.maximum(count, 1)[:, None])
-    judged = Judged(np.concatenate(befores), np.concatenate(afters), np.concatenate(hits))
-    return _HeldOut(judged, confusion, probabilities, np.where(met, total, count))
+    before, after, hit = (np.concatenate(own) for own in (befores, afters, hits))
+    return _HeldOut(before, after, hit, confusion, probabilities, np.where(met, total, count))
 
 
-def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Dataset) -> list[dict[str, Any]]:
+def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Dataset) -> list[Chart]:
     variants = {name: after} | ({"plain": before} if before is not None else {})
     colors = {name: "blue", "plain": "grey"}
-    reliabilities = {key: [reliability_chart("", *tables_of(held.judged))] for key, held in variants.items()}
-    curves = {key: (colors[key], *coverage_of(held.judged.after, held.judged.hit)) for key, held in variants.items()}
+    reliabilities = {
+        key: [reliability_chart(*(reliability_of_confidence(sure, held.hit) for sure in (held.before, held.after)))]
+        for key, held in variants.items()
+    }
+    curves = {key: (colors[key], *coverage_of(held.after, held.hit)) for key, held in variants.items()}
     names = list(dataset.graph.class_names)
     return [
         choice(
@@ -256,18 +255,16 @@ def _quality(name: str, before: _HeldOut | None, after: _HeldOut, dataset: Datas
 
 
 def _facts(dataset: Dataset, result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    graph = dataset.graph
-    entries = [
-        ("data", f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features, "
-         f"{graph.num_classes} classes"),
+    graph, settings = dataset.graph, dict(result["settings"])
+    settings["lam_labeled"] = "−λ" if settings.get("lam_labeled") is None else settings["lam_labeled"]
+    size = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.num_features:,} features"
+    return [
+        ("data", f"{dataset.name}: {size}, {graph.num_classes} classes"),
         ("fingerprint of the graph", str(result["fingerprint"])),
         ("splits", ", ".join(f"{name} ({key[:8]})" for name, key in result["split_ids"].items())),
         ("seeds", ", ".join(dict.fromkeys(str(entry["seed"]) for entry in result["pairs"]))),
-    ]  # fmt: skip
-    settings = dict(result["settings"])
-    if settings.get("lam_labeled") is None:
-        settings["lam_labeled"] = "−λ"
-    entries += [(key, described(value)) for key, value in settings.items() if key != "dataset"]
-    entries += [("device", f"{result['device']}, {result['precision']}"), ("time", f"{result['seconds']:.1f} s")]
-    entries += [(f"version of {name}", str(number)) for name, number in result["versions"].items()]
-    return entries
+        *((key, described(value)) for key, value in settings.items() if key != "dataset"),
+        ("device", f"{result['device']}, {result['precision']}"),
+        ("time", f"{result['seconds']:.1f} s"),
+        *((f"version of {name}", str(number)) for name, number in result["versions"].items()),
+    ]

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from sharpen.evaluation.calibration import Reliability, calibration_gap, reliability_of_confidence
-from sharpen.report.charts import axis, lines, series
+from sharpen.evaluation.calibration import Reliability, calibration_gap
+from sharpen.report.charts import Chart, axis, lines, series
 
-_BINS = 15
 _MOST_LEVELS = 60
 
 
-class Judged(NamedTuple):
-    """Predictions of nodes that had no part in them: how sure they were, and whether they were right.
-
-    >>> Judged(np.array([0.9]), np.array([0.8]), np.array([True])).hit.mean()
-    np.float64(1.0)
-    """
-
-    before: np.ndarray
-    """The probability of the predicted class before calibration."""
-    after: np.ndarray
-    """And after it."""
-    hit: np.ndarray
-    """Whether the prediction is right."""
-
-
-def reliability_chart(title: str, before: Reliability, after: Reliability, note: str = "") -> dict[str, Any]:
+def reliability_chart(before: Reliability, after: Reliability) -> Chart:
     """What was promised against what was kept; on the diagonal they agree.
 
+    >>> from sharpen.evaluation.calibration import reliability_of_confidence
     >>> table = reliability_of_confidence([0.9, 0.6], [True, False], bins=2)
-    >>> [curve["name"] for curve in reliability_chart("Reliability", table, table)["series"]]
+    >>> [curve["name"] for curve in reliability_chart(table, table)["series"]]
     ['before calibration, ECE 0.250', 'after, ECE 0.250']
     """
     least = min(float(table.edges[np.flatnonzero(table.nodes)[0]]) for table in (before, after))
     return lines(
-        title,
+        "",
         axis("confidence: probability of the predicted class", name="confidence", decimals=3, min=least, max=1.0),
         axis("accuracy", decimals=3, min=0.0, max=1.0),
         [
@@ -46,12 +31,12 @@ def reliability_chart(title: str, before: Reliability, after: Reliability, note:
         ],
         diagonal=True,
         hover="point",
-        note=note or "One point per confidence bin, larger for more nodes. The dotted line is perfect calibration.",
+        note="One point per confidence bin, larger for more nodes. The dotted line is perfect calibration.",
         summary=f"Expected calibration error {calibration_gap(before):.3f} before and {calibration_gap(after):.3f} after.",
     )
 
 
-def _bins(name: str, color: str, table: Reliability, **options: Any) -> dict[str, Any]:
+def _bins(name: str, color: str, table: Reliability, **options: Any) -> Chart:
     used = table.nodes > 0
     share = table.nodes[used] / table.nodes.sum()
     return series(
@@ -69,26 +54,27 @@ def _bins(name: str, color: str, table: Reliability, **options: Any) -> dict[str
 def coverage_chart(
     curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]],
     note: str = "",
-    intervals: dict[str, tuple[np.ndarray, np.ndarray, list[str]]] | None = None,
-) -> dict[str, Any]:
+    interval: tuple[np.ndarray, np.ndarray, list[str]] | None = None,
+) -> Chart:
     """What abstaining buys: accuracy among the answered, as fewer and fewer are.
 
     Args:
         curves: By name: a colour, thresholds, the share answered at each, the accuracy among those.
         note: Below the chart.
-        intervals: By name, for curves of a few points: the ends of the interval of each accuracy, and what it rests on.
+        interval: Where there is one curve of a few points: the ends of the interval of each accuracy, and what it rests on.
 
     >>> threshold, share, right = np.array([0.0, 0.9]), np.array([1.0, 0.5]), np.array([0.8, 0.9])
     >>> coverage_chart({"λ = 0.5": ("blue", threshold, share, right)})["series"][0]["y"]
     [80.0, 90.0]
     """
     found = []
+    least = min((100 * np.nanmin(right) for *_, right in curves.values() if np.isfinite(right).any()), default=0.0)
     for name, (color, threshold, share, right) in curves.items():
         known = np.isfinite(right)
         options: dict[str, Any] = {"dash": True} if color == "grey" else {}
         notes = [f"answering from {level:.2f} on" for level in threshold[known]]
-        if intervals and name in intervals:
-            low, high, rests_on = intervals[name]
+        if interval is not None:
+            low, high, rests_on = interval
             options |= {"low": 100 * low[known], "high": 100 * high[known]}
             notes = [f"{one}; {other}" for one, other in zip(notes, np.array(rests_on)[known], strict=True)]
         points = len(threshold) < 20
@@ -97,19 +83,12 @@ def coverage_chart(
         "",
         axis("coverage, % of nodes answered", name="answered", decimals=1, max=100.0, unit="%"),
         # From 50 or from 0: a few points less must not look like a fall.
-        axis("accuracy of answered nodes, %", decimals=1, min=_floor(curves), max=100.0),
+        axis("accuracy of answered nodes, %", decimals=1, min=50.0 if least > 70 else 0.0, max=100.0),
         found,
         hover="point",
         note=note,
         summary="Accuracy when only confident predictions are kept.",
     )
-
-
-def _floor(curves: dict[str, tuple[str, np.ndarray, np.ndarray, np.ndarray]]) -> float:
-    least = min(
-        (float(100 * np.nanmin(right)) for _, _, _, right in curves.values() if np.isfinite(right).any()), default=0.0
-    )
-    return 50.0 if least > 70 else 0.0
 
 
 def coverage_of(confidence: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -127,15 +106,3 @@ def coverage_of(confidence: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np
     ordered = confidence[order]
     last = np.unique(len(ordered) - 1 - np.searchsorted(ordered[::-1], ordered[last], side="left"))
     return ordered[last], (last + 1) / len(order), running[last]
-
-
-def tables_of(judged: Judged) -> tuple[Reliability, Reliability]:
-    """The reliability before and after calibration.
-
-    >>> [table.nodes.sum() for table in tables_of(Judged(np.array([0.9]), np.array([0.8]), np.array([True])))]
-    [np.int64(1), np.int64(1)]
-    """
-    return (
-        reliability_of_confidence(judged.before, judged.hit, _BINS),
-        reliability_of_confidence(judged.after, judged.hit, _BINS),
-    )

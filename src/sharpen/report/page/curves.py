@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sharpen.report.charts import MOST_POINTS, axis, lines, series
+from sharpen.report.charts import Chart, axis, lines, series, thinned
 
 Traces = Mapping[str, np.ndarray]
 
@@ -24,7 +24,7 @@ def training_charts(
     q: float,
     plain_q: float,
     chosen: float | None,
-) -> list[dict[str, Any]]:
+) -> list[Chart]:
     """What happens in training, epoch by epoch, with and without sharpening: three charts.
 
     Args:
@@ -91,14 +91,14 @@ def _start(runs: Sequence[Traces]) -> float:
     return max(0.0, 100 * float(min(late)) - 2)
 
 
-def _mean(
-    name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1, **options: Any
-) -> list[dict[str, Any]]:
+def _mean(name: str, color: str, runs: Sequence[Traces], key: str, factor: float = 1, **options: Any) -> list[Chart]:
     """The mean of a trace over runs; nothing if no run has it, as training without validation nodes has no such score."""
-    values = factor * np.array([_trace(run, key) for run in runs], dtype=np.float64)
+    gap = key == "gap"
+    traced = [run["entropy_labeled"] - run["entropy_unlabeled"] if gap else run[key] for run in runs]
+    values = factor * np.array(traced, dtype=np.float64)
     if not np.isfinite(values).any():
         return []
-    epochs = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_POINTS)).round().astype(int))
+    epochs = thinned(values.shape[1])
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # an epoch that no run reached alive has no mean
         mean = np.nanmean(values, axis=0)[epochs]
@@ -106,7 +106,3 @@ def _mean(
     if len(runs) > 1:
         options |= {"low": low, "high": high}
     return [series(name, color, epochs, mean, **options)]
-
-
-def _trace(run: Traces, key: str) -> np.ndarray:
-    return run["entropy_labeled"] - run["entropy_unlabeled"] if key == "gap" else run[key]

@@ -129,14 +129,8 @@ def _digest(text: str) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return (files("sharpen.report.page") / "assets" / name).read_text(encoding="utf-8")
-
-
-@cache
 def _style() -> str:
-    light = "".join(f"--{name}:{colors[0]};" for name, colors in PALETTE.items())
-    dark = "".join(f"--{name}:{colors[1]};" for name, colors in PALETTE.items())
+    light, dark = ("".join(f"--{name}:{colors[i]};" for name, colors in PALETTE.items()) for i in (0, 1))
     return f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n{_asset('page.css')}"
 
 
@@ -144,3 +138,7 @@ def _style() -> str:
 def _script() -> str:
     body = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
     return f'"use strict";\n(() => {{\n{body}\n}})();'
+
+
+def _asset(name: str) -> str:
+    return (files("sharpen.report.page") / "assets" / name).read_text(encoding="utf-8")

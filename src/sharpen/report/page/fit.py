@@ -11,8 +11,8 @@ import pandas as pd
 from sharpen.evaluation.calibration import Reliability
 from sharpen.graph import Graph
 from sharpen.models.registry import model_info
-from sharpen.report.charts import axis, dots, dots_row, lines, matrix, numbers, rounded, series, table, texts
-from sharpen.report.fit import is_checked, judged_labels, left_out, metric_of, used
+from sharpen.report.charts import Chart, axis, dots, dots_row, lines, matrix, numbers, rounded, series, table, texts
+from sharpen.report.fit import accounts, is_checked, judged_labels, left_out, metric_of, used
 from sharpen.report.names import shortened
 from sharpen.report.page.answers import predicted_sections, suggested_sections
 from sharpen.report.page.confidence import coverage_chart, reliability_chart
@@ -73,7 +73,7 @@ def fit_page(
         below=[f"Note: {note}." for note in summary["notes"]],
         tiles=_tiles(summary),
         sections=[
-            *([_beside_guessing(summary), _mistakes(summary, graph)] if checked else []),
+            *(_beside_guessing(summary, graph) if checked else []),
             *predicted_sections(summary, graph, ids, probabilities, because),
             *suggested_sections(summary),
             *([*_confidence(summary), *_what_helped(summary)] if checked else []),
@@ -90,10 +90,9 @@ def _headline(summary: Mapping[str, Any]) -> str:
     key, name = metric_of(summary)
     expected, guess = summary["expected"], summary["guessing"]
     low, high = (f"{100 * end:.0f}" for end in expected[f"{key}_interval"])
+    found = f"The {name} on nodes like the labeled ones should be about {100 * expected[key]:.0f} %"
     if key == "accuracy":
         found = f"About {100 * expected[key]:.0f} % of the predictions for nodes like the labeled ones should be right"
-    else:
-        found = f"The {name} on nodes like the labeled ones should be about {100 * expected[key]:.0f} %"
     beside = f"always answering {shortened(guess['class'])} would have {100 * guess[key]:.0f} %"
     verdict = "" if guess["better"] else ", and the difference is not clear"
     return f"{found}, between {low} and {high} %; {beside}{verdict}."
@@ -104,29 +103,24 @@ def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     labels = (f"{size['labeled']:,} of {size['nodes']:,}", "nodes had a label")
     if not is_checked(summary):
         return [labels]
-    tiles = [
+    after, balanced = expected["after"], f"balanced accuracy; guessing {100 * guess['balanced_accuracy']:.0f} %"
+    return [
         (f"{100 * expected['accuracy']:.1f} %", "expected accuracy"),
         (f"{100 * guess['accuracy']:.1f} %", "by always answering the commonest class"),
-        (
-            f"{100 * expected['balanced_accuracy']:.1f} %",
-            f"balanced accuracy; guessing {100 * guess['balanced_accuracy']:.0f} %",
-        ),
+        (f"{100 * expected['balanced_accuracy']:.1f} %", balanced),
+        *([(f"{after['auc']:.3f}", "AUC; guessing 0.5")] if "auc" in after else []),
+        labels,
+        (f"{after['ece']:.3f}", "calibration error"),
     ]
-    if "auc" in expected["after"]:
-        tiles.append((f"{expected['after']['auc']:.3f}", "AUC; guessing 0.5"))
-    tiles.append(labels)
-    tiles.append((f"{expected['after']['ece']:.3f}", "calibration error"))
-    return tiles
 
 
-def _beside_guessing(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _beside_guessing(summary: Mapping[str, Any], graph: Graph) -> list[Chart]:
     expected, guess = summary["expected"], summary["guessing"]
-    after = expected["after"]
-    rows: list[tuple[str, str, str]] = []
-    for key, title in (("accuracy", "accuracy"), ("balanced_accuracy", "balanced accuracy")):
+    after, rows = expected["after"], []
+    for key in ("accuracy", "balanced_accuracy"):
         low, high = expected[f"{key}_interval"]
         own = f"{100 * expected[key]:.1f} %, 95 % CI {100 * low:.1f} to {100 * high:.1f}"
-        rows.append((title, own, f"{100 * guess[key]:.1f} %"))
+        rows.append((key.replace("_", " "), own, f"{100 * guess[key]:.1f} %"))
     rows.append(("macro-F1", f"{100 * after['macro_f1']:.1f} %", ""))
     if "auc" in after:
         rows.append(("AUC", f"{after['auc']:.3f}", "0.500"))
@@ -137,17 +131,15 @@ def _beside_guessing(summary: Mapping[str, Any]) -> dict[str, Any]:
         f"{left_out(summary)}. Guessing is always answering {shortened(guess['class'])}, and for log-loss saying the shares of the "
         "classes."
     )
-    names = ("score", "this fit", "guessing")
-    chart = table([texts(name, (row[i] for row in rows)) for i, name in enumerate(names)], plain=True)
-    return section("How good is it beside guessing?", chart, text=text, half=True)
+    chart = table(list(map(texts, ("score", "this fit", "guessing"), zip(*rows, strict=True))), plain=True)
+    confusion = matrix("", list(graph.class_names), np.array(expected["confusion"]))
+    return [
+        section("How good is it beside guessing?", chart, text=text, half=True),
+        section("What is taken for what", confusion, text="The same labels, in % of each true class.", half=True),
+    ]
 
 
-def _mistakes(summary: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
-    chart = matrix("", list(graph.class_names), np.array(summary["expected"]["confusion"]))
-    return section("What is taken for what", chart, text="The same labels, in % of each true class.", half=True)
-
-
-def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _confidence(summary: Mapping[str, Any]) -> list[Chart]:
     before, after = (_table(summary["expected"]["reliability"][when]) for when in ("before", "after"))
     points = [point for point in summary["coverage"] if point["accuracy"] is not None]
     threshold, share, right = (np.array([p[key] for p in points]) for key in ("threshold", "coverage", "accuracy"))
@@ -161,7 +153,7 @@ def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         section(
             "Can the confidence be believed?",
-            reliability_chart("", before, after),
+            reliability_chart(before, after),
             text="Held-out labels again: what share is right among answers of a certain confidence.",
             half=True,
         ),
@@ -170,7 +162,7 @@ def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
             coverage_chart(
                 {"held-out labels": ("blue", threshold, share, right)},
                 "A point per threshold on the probability, with its 95 % interval.",
-                intervals={"held-out labels": (low, high, notes)},
+                interval=(low, high, notes),
             ),
             text=f"How often answers are right if only sure ones are given. Of the surest 5 %, with a probability of "
             f"{surest['threshold']:.2f} or more: {known}.",
@@ -179,99 +171,80 @@ def _confidence(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _what_helped(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _what_helped(summary: Mapping[str, Any]) -> list[Chart]:
     """The verdicts, the rows that they compare, and the same group by group."""
     if not summary["verdicts"]:
         return []
-    rows = {"chosen": summary["expected"], **summary["baselines"]}
-    after = [account["after"] for account in rows.values()]
-
-    def scores(name: str, key: str, factor: float, decimals: int) -> dict[str, Any]:
-        return numbers(name, rounded(factor * account[key] for account in after), decimals)
-
-    compared = table(
-        [
-            texts("best of the candidates", rows),
-            scores("log-loss", "log_loss", 1, 3),
-            scores("accuracy, %", "accuracy", 100, 1),
-            numbers("labels", [account["nodes"] for account in rows.values()]),
-            scores("Brier", "brier", 1, 3),
-            scores("ECE", "ece", 1, 3),
-        ],
-        plain=True,
+    scores = (
+        ("log-loss", "log_loss", 1, 3),
+        ("accuracy, %", "accuracy", 100, 1),
+        ("Brier", "brier", 1, 3),
+        ("ECE", "ece", 1, 3),
     )
+    columns = [
+        numbers(name, rounded(factor * account["after"][key] for account in accounts(summary).values()), decimals)
+        for name, key, factor, decimals in scores
+    ]
+    columns.insert(2, numbers("labels", [account["nodes"] for account in accounts(summary).values()]))
     text = (
         "Each row was chosen, pooled and calibrated without the labels that score it; the sentences compare these rows."
     )
-    found = [section("What helped", words([v["text"] for v in summary["verdicts"]]), compared, text=text, half=True)]
-    return found + [part for part in (_helped(summary),) if part]
+    verdicts = words([verdict["text"] for verdict in summary["verdicts"]])
+    compared = table([texts("best of the candidates", accounts(summary)), *columns], plain=True)
+    surely = (
+        "Gain of the best model with it over the best without, both selected on other labels. Each dot is one group of labels; "
+        "the diamond and its 95 % interval are over all."
+    )
+    chart = dots("", [_helped(answer) for answer in summary["verdicts"]], "points of held-out score", wide=True)
+    return [
+        section("What helped", verdicts, compared, text=text, half=True),
+        section("How surely: group by group", chart, text=surely, half=True),
+    ]
 
 
-def _made(
-    summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]], versions: Mapping[str, str]
-) -> dict[str, Any]:
+def _helped(answer: Mapping[str, Any]) -> Chart:
+    d, groups = answer["difference"], answer["groups"]
+    within = "" if d["t_interval"] is None else " [{:+.1f}, {:+.1f}]".format(*d["t_interval"])
+    return dots_row(
+        _QUESTIONS[answer["question"]],
+        f"{d['difference']:+.1f}{within}, {d['n']} labels".replace("-", "−"),
+        (group["a"] - group["b"] for group in groups),
+        [
+            [f"group of {group['nodes']} held-out labels", f"without {group['b']:.1f} %, with {group['a']:.1f} %"]
+            for group in groups
+        ],
+        d["difference"],
+        d["t_interval"],
+    )
+
+
+def _made(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]], versions: Mapping[str, str]) -> Chart:
     """How it was trained, for those who ask."""
     views = {"settings and data": [facts(_facts(summary, versions))]}
+    how = "Without labels to hold out nothing was compared."
     if is_checked(summary):
         views |= {"what was tried": [_candidates(summary)], "score against λ": [_against_lam(summary)]}
-    training = _training(summary, curves)
-    if training is not None:
-        views["training"] = training
-    if is_checked(summary):
         how = (
             f"{summary['runs']} runs were trained in {summary['seconds']:.0f} s; each candidate was judged alone and beside labels "
             "that spread over the graph, the best of the first round on more folds. Shares were selected by held-out labels."
         )
-    else:
-        how = "Without labels to hold out nothing was compared."
+    if training := _training(summary, curves):
+        views["training"] = training
     return choice("How it was trained", views, text=f"{used(summary)} {how}") | {"folded": True}
 
 
-def _helped(summary: Mapping[str, Any]) -> dict[str, Any] | None:
-    rows = []
-    for answer in summary["verdicts"]:
-        d, groups = answer["difference"], answer["groups"]
-        interval = d["t_interval"]
-        within = "" if interval is None else " [{:+.1f}, {:+.1f}]".format(*interval)
-        rows.append(
-            dots_row(
-                _QUESTIONS[answer["question"]],
-                f"{d['difference']:+.1f}{within}, {d['n']} labels".replace("-", "−"),
-                (group["a"] - group["b"] for group in groups),
-                [
-                    [
-                        f"group of {group['nodes']} held-out labels",
-                        f"without {group['b']:.1f} %, with {group['a']:.1f} %",
-                    ]
-                    for group in groups
-                ],
-                d["difference"],
-                interval,
-            )
-        )
-    if not rows:
-        return None
-    chart = dots("", rows, "points of held-out score", wide=True)
-    text = (
-        "Gain of the best model with it over the best without, both selected on other labels. Each dot is one group of labels; "
-        "the diamond and its 95 % interval are over all."
-    )
-    return section("How surely: group by group", chart, text=text, half=True)
-
-
-def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
-    best: dict[tuple[str, float], Mapping[str, Any]] = {}
-    for candidate in summary["candidates"]:
-        key = (candidate["model"], candidate["lam"])
-        if not candidate["diverged"] and (key not in best or candidate["score"] > best[key]["score"]):
-            best[key] = candidate
+def _against_lam(summary: Mapping[str, Any]) -> Chart:
+    best: dict[str, dict[float, Mapping[str, Any]]] = {}
+    for candidate in sorted(summary["candidates"], key=lambda candidate: -candidate["score"]):
+        if not candidate["diverged"]:
+            best.setdefault(candidate["model"], {}).setdefault(candidate["lam"], candidate)
     curves = []
-    for model in dict.fromkeys(model for model, _ in best):
-        own = sorted((lam, candidate) for (of, lam), candidate in best.items() if of == model)
-        label, color = model_info(model).noun, model_info(model).color
+    for model in dict.fromkeys(candidate["model"] for candidate in summary["candidates"] if not candidate["diverged"]):
+        own = sorted(best[model].items())
         scores = [100 * candidate["score"] for _, candidate in own]
         notes = [f"{candidate['name']}, {candidate['members']} runs" for _, candidate in own]
-        curves.append(series(label, color, [lam for lam, _ in own], scores, points=True, notes=notes))
+        of = model_info(model)
+        curves.append(series(of.noun, of.color, [lam for lam, _ in own], scores, points=True, notes=notes))
     chosen = summary["chosen"][0]["lam"]
     return lines(
         "",
@@ -285,10 +258,10 @@ def _against_lam(summary: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]) -> list[dict[str, Any]] | None:
+def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]) -> list[Chart]:
     chosen, plain = curves.get("chosen", []), curves.get("plain", [])
     if not chosen:
-        return None
+        return []
     best = summary["chosen"][0]
     sharpens = best["lam"] != 0 or best["balance"] != 0
     charts = training_charts(
@@ -309,7 +282,7 @@ def _training(summary: Mapping[str, Any], curves: Mapping[str, Sequence[Traces]]
     return [words([text]), *charts]
 
 
-def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
+def _candidates(summary: Mapping[str, Any]) -> Chart:
     tried = summary["candidates"]
     shares = {candidate["name"]: candidate.get("share", 1 / len(summary["chosen"])) for candidate in summary["chosen"]}
     return table(
@@ -323,7 +296,6 @@ def _candidates(summary: Mapping[str, Any]) -> dict[str, Any]:
         down=True,
         rows=8,
         things="candidates",
-        search="Search candidates",
     )
 
 
@@ -335,18 +307,15 @@ def _table(bins: Mapping[str, Any]) -> Reliability:
 
 def _facts(summary: Mapping[str, Any], versions: Mapping[str, str]) -> list[tuple[str, str]]:
     size = summary["graph"]
-    labels = ", ".join(f"{name}: {count}" for name, count in summary["labels"].items())
-    entries = [
-        (
-            "data",
-            f"{size['nodes']:,} nodes, {size['edges']:,} edges, {size['features']:,} features, {size['labeled']:,} labels",
-        ),
+    return [
+        ("data", "{nodes:,} nodes, {edges:,} edges, {features:,} features, {labeled:,} labels".format(**size)),
         ("identity of the data", described(size["fingerprint"])),
-        ("labels given", labels),
+        ("labels given", ", ".join(f"{name}: {count}" for name, count in summary["labels"].items())),
         ("columns", "\n".join(summary["columns"])),
         ("chosen by", str(summary["metric"])),
+        *((key, described(value)) for key, value in summary["settings"].items()),
+        ("seed", described(summary["seed"])),
+        ("rounds of folds", described(summary["rounds"])),
+        ("time", f"{summary['total_seconds']:.1f} s"),
+        *((f"version of {name}", str(number)) for name, number in versions.items()),
     ]
-    entries += [(key, described(value)) for key, value in summary["settings"].items()]
-    entries += [("seed", described(summary["seed"])), ("rounds of folds", described(summary["rounds"]))]
-    entries += [("time", f"{summary['total_seconds']:.1f} s")]
-    return entries + [(f"version of {name}", str(number)) for name, number in versions.items()]

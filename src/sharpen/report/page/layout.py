@@ -8,6 +8,7 @@ next to nothing more for thousands of nodes than for hundreds.
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -58,7 +59,9 @@ def layout(num_nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray
         limit = 0.1 * np.ptp(position, axis=0).max() * (1 - step / _STEPS) + 1e-9
         position = position + force * np.minimum(speed[:, None] * 0.5, limit / (size + 1e-12))
         last = force
-    return _turned(_apart(position))
+    position = _apart(position)
+    position = position - position.mean(0)
+    return position @ np.linalg.svd(position, full_matrices=False)[2].T  # turned so that it is wider than high
 
 
 def _below(position: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -94,18 +97,17 @@ def _repulsion(position: np.ndarray, mass: np.ndarray, cells: int) -> np.ndarray
     place = (position - low) / width
     corner = np.floor(place).astype(int)
     share = place - corner
-    weights, indices = [], []
-    for dx in (0, 1):
-        for dy in (0, 1):
-            weights.append(np.abs(1 - dx - share[:, 0]) * np.abs(1 - dy - share[:, 1]))
-            indices.append((corner[:, 0] + dx) * cells + corner[:, 1] + dy)
+    corners = [
+        (np.abs(1 - dx - share[:, 0]) * np.abs(1 - dy - share[:, 1]), (corner[:, 0] + dx) * cells + corner[:, 1] + dy)
+        for dx, dy in itertools.product((0, 1), repeat=2)
+    ]
     density = np.zeros(cells * cells)
-    for weight, index in zip(weights, indices, strict=True):
+    for weight, index in corners:
         density += np.bincount(index, weight * mass, minlength=cells * cells)
     shape = (2 * cells, 2 * cells)  # room for the convolution not to wrap around
     spectrum = rfft2(density.reshape(cells, cells), s=shape)
     field = [irfft2(spectrum * kernel, s=shape)[:cells, :cells].ravel() / width for kernel in _kernels(cells)]
-    return np.stack([sum(w * f[i] for w, i in zip(weights, indices, strict=True)) for f in field], axis=1)
+    return np.stack([sum(weight * part[index] for weight, index in corners) for part in field], axis=1)
 
 
 @cache
@@ -133,10 +135,3 @@ def _apart(position: np.ndarray) -> np.ndarray:
         np.add.at(position, pairs[:, 0], move)
         np.add.at(position, pairs[:, 1], -move)
     return position
-
-
-def _turned(position: np.ndarray) -> np.ndarray:
-    """Turned so that it is wider than high."""
-    centred = position - position.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return centred @ axes.T

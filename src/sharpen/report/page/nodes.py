@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import entr
 
 from sharpen.graph import Graph
-from sharpen.report.charts import numbers, rounded, texts
+from sharpen.report.charts import Chart, numbers, rounded, texts
 from sharpen.report.names import shortened
 from sharpen.report.page.layout import layout
 from sharpen.report.page.sections import section
@@ -30,7 +29,7 @@ def nodes_section(
     given: np.ndarray | None = None,
     runs: np.ndarray | None = None,
     because: pd.DataFrame | None = None,
-) -> dict[str, Any]:
+) -> Chart:
     """The part of a page about single nodes.
 
     Args:
@@ -56,15 +55,20 @@ def nodes_section(
     unsure = entr(probabilities).sum(1) / np.log(max(2, probabilities.shape[1]))
     degree = graph.adjacency.degree().numpy() - 1
     colors = class_colors(np.bincount(predicted, minlength=len(names)).tolist())
-    shown = _listed(first)
+    things = "nodes"
+    shown: np.ndarray = np.arange(graph.num_nodes)
+    if graph.num_nodes > MOST_DRAWN:  # as many of the least as of the most certain
+        ranked = np.argsort(first, kind="stable")
+        shown = np.concatenate([ranked[: MOST_LISTED // 2], ranked[-MOST_LISTED // 2 :]])
+        things = f"nodes listed, the most and the least certain of {graph.num_nodes:,}"
 
-    def classes(name: str, values: np.ndarray) -> dict[str, Any]:
+    def classes(name: str, values: np.ndarray) -> Chart:
         return {"name": name, "kind": "class", "values": values[shown].tolist(), "names": names, "colors": colors}
 
-    def measured(name: str, values: np.ndarray, decimals: int) -> dict[str, Any]:
+    def measured(name: str, values: np.ndarray, decimals: int) -> Chart:
         return numbers(name, rounded(values[shown], 4), decimals)
 
-    columns: list[dict[str, Any]] = [
+    columns = [
         texts("node", (ids[i] for i in shown)),
         classes("predicted", predicted),
         measured("probability", first, 3),
@@ -72,42 +76,22 @@ def nodes_section(
         measured("uncertainty", unsure, 3),
     ]
     if truth is not None:
-        columns.append(classes("true", truth))
-        right = (predicted == truth)[shown]
-        values = [bool(r) if t >= 0 else None for r, t in zip(right, truth[shown], strict=True)]
-        columns.append({"name": "right", "kind": "truth", "values": values})
-    if given is not None:
-        columns.append(classes("given", given))
+        right = [bool(guess == known) if known >= 0 else None for guess, known in zip(predicted, truth, strict=True)]
+        columns += [classes("true", truth), {"name": "right", "kind": "truth", "values": [right[i] for i in shown]}]
+    columns += [] if given is None else [classes("given", given)]
     columns.append(measured("neighbors", degree, 0))
-    if runs is not None:
-        columns.append(measured("runs", runs, 0))
+    columns += [] if runs is None else [measured("runs", runs, 0)]
     for title, remarks in () if because is None else because.fillna("").items():
         said = remarks.to_numpy()[shown].tolist()
         columns.append({"name": str(title).replace("_", " "), "kind": "remark", "values": said})
-    things = (
-        "nodes"
-        if len(shown) == graph.num_nodes
-        else f"nodes listed, the most and the least certain of {graph.num_nodes:,}"
-    )
-    chart: dict[str, Any] = {
-        "kind": "nodes",
-        "title": "",
-        "wide": True,
-        "table": {"columns": columns, "sort": 2, "things": things, "search": "Search nodes and classes"},
-    }
-    if graph.num_nodes <= MOST_DRAWN:
-        chart["network"], cut = _network(graph, unsure, predicted, names, colors, truth, given)
-        if cut:
-            chart["note"] = f"Of {cut:,} edges, {MOST_EDGES:,} are drawn, chosen evenly."
-    return section("The graph and its nodes" if "network" in chart else "Nodes", chart, text=text)
-
-
-def _listed(first: np.ndarray) -> np.ndarray:
-    """All nodes of a small graph; of a large one as many of the least as of the most certain."""
-    if len(first) <= MOST_DRAWN:
-        return np.arange(len(first))
-    ranked = np.argsort(first, kind="stable")
-    return np.concatenate([ranked[: MOST_LISTED // 2], ranked[-MOST_LISTED // 2 :]])
+    rows = {"columns": columns, "sort": 2, "things": things, "search": "Search nodes and classes"}
+    chart: Chart = {"kind": "nodes", "title": "", "wide": True, "table": rows}
+    if graph.num_nodes > MOST_DRAWN:
+        return section("Nodes", chart, text=text)
+    chart["network"], cut = _network(graph, unsure, predicted, names, colors, truth, given)
+    if cut:
+        chart["note"] = f"Of {cut:,} edges, {MOST_EDGES:,} are drawn, chosen evenly."
+    return section("The graph and its nodes", chart, text=text)
 
 
 def _network(
@@ -118,37 +102,36 @@ def _network(
     colors: list[str],
     truth: np.ndarray | None,
     given: np.ndarray | None,
-) -> tuple[dict[str, Any], int]:
+) -> tuple[Chart, int]:
     ends = np.sort(graph.edge_index.numpy(), axis=0)
     ends = np.unique(ends[:, ends[0] != ends[1]], axis=1)
     position = layout(graph.num_nodes, ends[0], ends[1])
     position = position - position.min(0, initial=0)
-    scale = 1000 / max(1e-9, float(position.max(initial=0)))
-    position = position * scale
+    position = position * (1000 / max(1e-9, float(position.max(initial=0))))
+    x, y = position.T
     cut = ends.shape[1] if ends.shape[1] > MOST_EDGES else 0
     if cut:
         ends = ends[:, np.linspace(0, ends.shape[1] - 1, MOST_EDGES).round().astype(int)]
-    legend = [{"name": name, "color": color} for name, color in zip(names, colors, strict=True)]
-    colorings = [{"name": "predicted", "values": predicted.tolist(), "legend": legend}]
-    known = truth if truth is not None else given
+    known, title = (given, "given") if truth is None else (truth, "true")
+    open_ = known is not None and bool((known < 0).any())
+
+    def coloring(name: str, values: np.ndarray, legend: list[tuple[str, str]], other: str = "") -> Chart:
+        entries = [*legend, *([(other, "other")] if other and open_ else [])]
+        shown = [{"name": entry, "color": color} for entry, color in entries]
+        return {"name": name, "values": values.tolist(), "legend": shown}
+
+    legend = list(zip(names, colors, strict=True))
+    colorings = [coloring("predicted", predicted, legend)]
     if known is not None and (known >= 0).any():
-        unknown = {"name": "unknown", "color": "other"}
-        values = np.where(known >= 0, known, len(names))
-        entries = [*legend, unknown] if (known < 0).any() else legend
-        colorings.append(
-            {"name": "true" if truth is not None else "given", "values": values.tolist(), "legend": entries}
-        )
+        colorings.append(coloring(title, np.where(known >= 0, known, len(names)), legend, "unknown"))
     if truth is not None:
-        entries = [{"name": "right", "color": "sky"}, {"name": "wrong", "color": "vermilion"}]
-        values = np.where(truth < 0, 2, truth != predicted)
-        if (truth < 0).any():
-            entries.append({"name": "not known", "color": "other"})
-        colorings.append({"name": "right or wrong", "values": values.tolist(), "legend": entries})
+        found = np.where(truth < 0, 2, truth != predicted)
+        colorings.append(coloring("right or wrong", found, [("right", "sky"), ("wrong", "vermilion")], "not known"))
     return {
-        "x": position[:, 0].round(1).tolist(),
-        "y": position[:, 1].round(1).tolist(),
-        "width": float(max(1.0, position[:, 0].max(initial=0))),
-        "height": float(max(1.0, position[:, 1].max(initial=0))),
+        "x": x.round(1).tolist(),
+        "y": y.round(1).tolist(),
+        "width": float(max(1.0, x.max(initial=0))),
+        "height": float(max(1.0, y.max(initial=0))),
         "source": ends[0].tolist(),
         "target": ends[1].tolist(),
         "unsure": unsure.round(3).tolist(),

@@ -6,17 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sharpen.report.charts import Chart
 from sharpen.report.names import shortened
 
+_Views = dict[str, list[Chart]]
 
-def section(title: str, *charts: dict[str, Any], text: str = "", half: bool = False) -> dict[str, Any]:
-    """A part of the page with one view.
 
-    Args:
-        title: Its heading.
-        charts: What it shows.
-        text: A sentence above them.
-        half: Whether two such may stand beside each other on a wide screen.
+def section(title: str, *charts: Chart, text: str = "", half: bool = False) -> Chart:
+    """A part of the page with one view; of half ones, two may stand beside each other on a wide screen.
 
     >>> section("Nothing")["views"]
     [{'name': '', 'charts': []}]
@@ -24,9 +21,7 @@ def section(title: str, *charts: dict[str, Any], text: str = "", half: bool = Fa
     return {"title": title, "text": text, "half": half, "views": [{"name": "", "charts": list(charts)}]}
 
 
-def choice(
-    title: str, views: dict[str, list[dict[str, Any]]], *, text: str = "", half: bool = False, shown: int = 0
-) -> dict[str, Any]:
+def choice(title: str, views: _Views, *, text: str = "", half: bool = False, shown: int = 0) -> Chart:
     """A part of the page of which one of several views is seen at a time.
 
     >>> [view["name"] for view in choice("Two", {"before": [], "after": []})["views"]]
@@ -36,16 +31,10 @@ def choice(
     return {"title": title, "text": text, "half": half, "views": named, "view": shown}
 
 
-def chapter(
-    title: str, text: str, views: dict[str, list[dict[str, Any]]], *, name: str, shown: int = 0
-) -> dict[str, Any]:
-    """One of several parts of a page that are seen one at a time, each in one of several views.
+def chapter(title: str, text: str, views: _Views, *, name: str, shown: int = 0) -> Chart:
+    """One of several parts of a page that are seen one at a time, each in one of several views of sections.
 
-    Args:
-        title, text: Its heading, and what it is about.
-        views: By name, the sections.
-        name: What the address of the page may call it.
-        shown: The view to begin with.
+    The address of the page may call it by its name; ``shown`` is the view to begin with.
 
     >>> chapter("Main results", "", {"paired": []}, name="main & more")["id"]
     'main-more'
@@ -59,7 +48,7 @@ def chapter(
     }
 
 
-def words(lines_of_text: Sequence[str]) -> dict[str, Any]:
+def words(lines_of_text: Sequence[str]) -> Chart:
     """Sentences as a list.
 
     >>> words(["One."])["lines"]
@@ -68,7 +57,7 @@ def words(lines_of_text: Sequence[str]) -> dict[str, Any]:
     return {"kind": "words", "title": "", "lines": list(lines_of_text), "wide": True}
 
 
-def facts(entries: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def facts(entries: Sequence[tuple[str, str]]) -> Chart:
     """Names and what they stand for.
 
     >>> facts([("seed", "0")])["entries"]

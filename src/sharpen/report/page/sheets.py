@@ -8,12 +8,12 @@ from typing import Any
 from sharpen.analysis.curves import Curve
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.runs import pairs_of_runs
-from sharpen.report.cells import Chance, Gain, Score, number, signed
-from sharpen.report.charts import Chart, dots, paired_row
+from sharpen.report.cells import Value, number, signed
+from sharpen.report.charts import dots, paired_row
 from sharpen.report.lambda_charts import curve_chart
 from sharpen.report.names import cell_title, shortened
 from sharpen.report.page.sections import facts
-from sharpen.report.tables import Place, Table, latex_document, to_csv, to_latex, to_markdown
+from sharpen.report.tables import Place, Table, latex_document, to_csv, to_latex, to_markdown, values
 from sharpen.report.tally import contrast_words
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Contrast
@@ -30,7 +30,7 @@ def sheet(
         one_line: Whether a place shows its score and gain only, and the rest where somebody points at it.
 
     >>> from sharpen.report.tables import Column
-    >>> toy = Table("Toy", (Column("dataset", "dataset"), Column("gain", "gain")), (("Cora", Gain(1.0, (0.5, 1.5), 4)),))
+    >>> toy = Table("Toy", (Column("dataset", "dataset"), Column("gain", "gain")), (("Cora", Value.gain(1.0, (0.5, 1.5), 4)),))
     >>> sheet(toy)["rows"][0][1]
     [{'text': '+1.00 [+0.50, +1.50] (n = 4)', 'bold': True, 'tone': 'gain'}]
     """
@@ -52,38 +52,28 @@ def sheet(
 
 
 def _place(place: Place) -> list[dict[str, Any]]:
-    if place is None:
-        return []
-    if isinstance(place, str):
-        return [{"text": shortened(place)}]
-    found = []
-    for value in place if isinstance(place, tuple) else (place,):
-        line = value.line()
-        entry: dict[str, Any] = {"text": shortened(line.text)}
-        entry |= {name: True for name in ("bold", "muted") if getattr(line, name)}
-        # What may as well be chance is neither gain nor loss.
-        if isinstance(value, Gain) and value.sure and round(value.difference, value.decimals) != 0:
-            entry["tone"] = "gain" if value.difference > 0 else "loss"
-        found.append(entry)
-    return found
+    looks = ("bold", "muted", "tone")
+    return [
+        {"text": shortened(value.text)} | {name: said for name in looks if (said := getattr(value, name))}
+        for value in values(place)
+    ]
 
 
 def _one_line(place: Place) -> list[dict[str, Any]]:
     """A place of several lines as one: the score and what it gains, or the first; all lines go with it.
 
-    >>> from sharpen.report.cells import Score
-    >>> _one_line((Score(85.6, 0.46), Gain(0.76, (-0.1, 1.62))))[0]["text"], _one_line("Cora")[0]["text"]
+    >>> _one_line((Value.score(85.6, 0.46), Value.gain(0.76, (-0.1, 1.62))))[0]["text"], _one_line("Cora")[0]["text"]
     ('85.60', 'Cora')
     """
-    lines = _place(place)
-    if len(lines) < 2 or not isinstance(place, tuple):
+    lines, found = _place(place), values(place)
+    if len(lines) < 2:
         return lines
-    score = next((value for value in place if isinstance(value, Score)), None)
-    gain = next(((i, value) for i, value in enumerate(place) if isinstance(value, Gain)), None)
-    shown = lines[0] if score is None else {"text": number(score.mean)}
+    score = next((value for value in found if "mean" in value.numbers), None)
+    gain = next((value for value in found if "difference" in value.numbers), None)
+    shown = lines[0] if score is None else {"text": number(score.numbers["mean"])}
     if gain is not None:
-        shown |= {"gain": signed(gain[1].difference), "sure": gain[1].sure}
-        shown |= {"tone": lines[gain[0]]["tone"]} if "tone" in lines[gain[0]] else {}
+        shown |= {"gain": signed(gain.numbers["difference"]), "sure": gain.bold}
+        shown |= {"tone": gain.tone} if gain.tone else {}
     return [shown | {"more": [line["text"] for line in lines]}]
 
 
@@ -106,11 +96,10 @@ def gain_sheet(
     'not run yet'
     """
     cells = {Cell(cell.dataset, cell.model): cell for cell in outcome.cells}
-    models = [column.key for column in table.columns[1:]]
     details: list[list[dict[str, Any] | None]] = []
     for row in table.rows:
-        dataset = str(row[0][0].fields()[""])  # type: ignore[index, union-attr]  # the first place names the dataset
-        own = [cells.get(Cell(dataset, model)) for model in models]
+        dataset = values(row[0])[0].numbers[""]
+        own = [cells.get(Cell(dataset, column.key)) for column in table.columns[1:]]
         details.append([None, *(None if cell is None else _detail(cell, contrast, outcome, curves) for cell in own)])
     return sheet(table, details, one_line=True)
 
@@ -118,55 +107,46 @@ def gain_sheet(
 def _detail(
     cell: CellOutcome, contrast: Contrast, outcome: Outcome, curves: Mapping[Cell, tuple[Curve, str]]
 ) -> dict[str, Any] | None:
-    effect = cell.effect(contrast.name)
-    found = curves.get(Cell(cell.dataset, cell.model))
-    charts: list[dict[str, Any]] = []
-    if effect.difference is not None:
-        charts.append(_pairs(cell, effect, contrast_words(outcome, contrast)))
-    if found is not None:
-        source = "" if found[1] == outcome.study.name else f"From the study {found[1]}."
-        charts.append(curve_chart(found[0], note=source))
+    effect, words = cell.effect(contrast.name), contrast_words(outcome, contrast)
+    curve, source = curves.get(Cell(cell.dataset, cell.model), (None, ""))
+    gain, charts = _gain(effect), []
+    if gain is not None:
+        pairs, _ = pairs_of_runs(*(cell.sides[name] for name in contrast))
+        scores = ((a.split, a.seed, b.test or 0.0, a.test or 0.0) for a, b in pairs)
+        row = paired_row(words, gain.text, scores, effect.difference)
+        charts.append(dots("Its runs, pair by pair", [row], "points of test score"))
+    if curve is not None:
+        charts.append(curve_chart(curve, note="" if source == outcome.study.name else f"From the study {source}."))
     if not charts:
         return None
-    charts.append(facts(_facts(cell, effect)))
-    return {"title": f"{cell_title(cell.dataset, cell.model)}: {contrast_words(outcome, contrast)}", "charts": charts}
+    return {
+        "title": f"{cell_title(cell.dataset, cell.model)}: {words}",
+        "charts": [*charts, facts(_facts(cell, effect))],
+    }
 
 
-def _pairs(cell: CellOutcome, effect: Effect, words: str) -> Chart:
-    pairs, _ = pairs_of_runs(cell.sides[effect.contrast.variant], cell.sides[effect.contrast.against])
-    scores = ((a.split, a.seed, b.test or 0.0, a.test or 0.0) for a, b in pairs)
-    row = paired_row(words, _gain(effect).line().text, scores, effect.difference)
-    return dots("Its runs, pair by pair", [row], "points of test score")
-
-
-def _gain(effect: Effect) -> Gain:
+def _gain(effect: Effect) -> Value | None:
     d = effect.difference
-    assert d is not None  # only where there are pairs
-    return Gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
+    return None if d is None else Value.gain(d.difference, d.t_interval, effect.n, splits=effect.splits)
 
 
 def _facts(cell: CellOutcome, effect: Effect) -> list[tuple[str, str]]:
-    d = effect.difference
-    if d is None:
+    d, gain = effect.difference, _gain(effect)
+    if d is None or gain is None:
         return [("why there is no difference", effect.reason or "no pairs")]
-    side = cell.sides[effect.contrast.variant]
-    entries = [("difference", _gain(effect).line().text)]
-    if d.bootstrap_interval is not None:
-        entries.append(("bootstrap (BCa) 95 %", "[{}, {}]".format(*(signed(end) for end in d.bootstrap_interval))))
-    entries += [
-        (name, Chance(p).line().text)
-        for name, p in (("p (t)", d.t_p), ("p (Holm)", effect.corrected_p), ("p (Wilcoxon)", d.wilcoxon_p))
-        if p is not None
-    ]
-    entries.append(("won / tied / lost", f"{d.wins} / {d.ties} / {d.losses}"))
-    if effect.glass is not None:
-        entries.append(("Glass's Δ", signed(effect.glass)))
-    if side.variant is not None and side.variant != side.name:
-        entries.append(("chosen by validation", side.variant))
-    if effect.published is not None:
-        entries.append(("the paper's difference", signed(effect.published)))
-    if effect.consistency is not None and effect.consistency.consistent is not None:
-        entries.append(
-            ("consistent with it (weak where spreads are wide)", "yes" if effect.consistency.consistent else "no")
-        )
-    return entries + ([("note", effect.reason)] if effect.reason else [])
+    side, ends, found = cell.sides[effect.contrast.variant], d.bootstrap_interval, effect.consistency
+    consistent = None if found is None else found.consistent
+    entries = {
+        "difference": gain.text,
+        "bootstrap (BCa) 95 %": None if ends is None else Value.interval(*ends).text,
+        "p (t)": Value.chance(d.t_p).text,
+        "p (Holm)": Value.chance(effect.corrected_p).text,
+        "p (Wilcoxon)": Value.chance(d.wilcoxon_p).text,
+        "won / tied / lost": f"{d.wins} / {d.ties} / {d.losses}",
+        "Glass's Δ": Value.number(effect.glass, sign=True).text,
+        "chosen by validation": None if side.variant == side.name else side.variant,
+        "the paper's difference": Value.number(effect.published, sign=True).text,
+        "consistent with it (weak where spreads are wide)": {True: "yes", False: "no", None: None}[consistent],
+        "note": effect.reason,
+    }
+    return [(name, text) for name, text in entries.items() if text]

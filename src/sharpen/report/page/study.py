@@ -102,24 +102,26 @@ def _leading(reports: Sequence[Report]) -> Report:
 
 
 def _headline(report: Report) -> str:
-    if not report.study.compare or report.study.reads is not None or report.protocol == ALL:
-        return f"{report.study.title}."
-    counts = _leading_tally(report)
+    counts, study = _leading_tally(report), report.study
+    if not _compares(report):
+        return f"{study.title}."
+    opening = study.title if study.title.endswith("?") else f"{study.title}:"
     if counts is None:
-        return f"{_opening(report.study)} no cell has all its pairs yet."
+        return f"{opening} no cell has all its pairs yet."
     return (
-        f"{_opening(report.study)} {counts.words}. {signed(counts.median)} points in the median "
-        f"({contrast_words(report.outcome, report.study.compare[0])}, {report.protocol} protocol)."
+        f"{opening} {counts.words}. {signed(counts.median)} points in the median "
+        f"({contrast_words(report.outcome, study.compare[0])}, {report.protocol} protocol)."
     )
 
 
-def _opening(study: Study) -> str:
-    return study.title if study.title.endswith("?") else f"{study.title}:"
+def _compares(report: Report) -> bool:
+    """Whether it has a first comparison; not over numbers of labels, which are no cells of one table."""
+    return bool(report.study.compare) and report.study.reads is None and report.protocol != ALL
 
 
 def _leading_tally(report: Report) -> Tally | None:
-    """Over the cells of the first comparison, if it has one; not over numbers of labels, which are no cells of one table."""
-    if not report.study.compare or report.study.reads is not None or report.protocol == ALL:
+    """Over the cells of the first comparison, if it has one."""
+    if not _compares(report):
         return None
     return tally(effect for _, effect in report.outcome.effects(report.study.compare[0].name))
 
@@ -137,23 +139,21 @@ def _without_results(reports: Sequence[Report]) -> list[str]:
 
 def _tiles(reports: Sequence[Report], leading: Report, costs: Sequence[Cost], ready: int) -> list[tuple[str, str]]:
     studies = {report.study.name for report in reports}
-    cells = leading.outcome.cells
-    runs, seconds = sum(cost.runs for cost in costs), sum(cost.seconds for cost in costs)
-    devices = ", ".join(dict.fromkeys(cost.device for cost in costs))
-    tiles = []
-    if (counts := _leading_tally(leading)) is not None:
-        tiles.append((f"{counts.gains} of {counts.cells}", f"cells gain{counts.after}; {counts.losing}"))
-    if len(studies) > 1:
-        tiles.append((f"{ready} of {len(studies)}", "studies have results"))
+    cells, counts = leading.outcome.cells, _leading_tally(leading)
+    complete = (f"{leading.outcome.complete} of {len(cells)}", f"cells are complete ({leading.study.title})")
     if leading.protocol == ALL:
         known = sum(cell.reason is None for cell in cells)
-        tiles.append((f"{known} of {len(cells)}", "cells, each a graph, a model and a number of labels, have runs"))
-    else:
-        tiles.append((f"{leading.outcome.complete} of {len(cells)}", f"cells are complete ({leading.study.title})"))
-    tiles.append((f"{runs:,}", "training runs"))
+        complete = (f"{known} of {len(cells)}", "cells, each a graph, a model and a number of labels, have runs")
+    tiles = [
+        (f"{counts.gains} of {counts.cells}", f"cells gain{counts.after}; {counts.losing}") if counts else None,
+        (f"{ready} of {len(studies)}", "studies have results") if len(studies) > 1 else None,
+        complete,
+        (f"{sum(cost.runs for cost in costs):,}", "training runs"),
+    ]
     if costs:
-        tiles.append((duration(seconds), f"on {devices}"))
-    return tiles
+        devices = ", ".join(dict.fromkeys(cost.device for cost in costs))
+        tiles.append((duration(sum(cost.seconds for cost in costs)), f"on {devices}"))
+    return [tile for tile in tiles if tile is not None]
 
 
 def _curves(reports: Sequence[Report]) -> dict[str, dict[Cell, tuple[Curve, str]]]:
@@ -172,14 +172,20 @@ def _sections(report: Report, known: _Curves, share: Share) -> list[dict[str, An
     study = report.study
     own_curves = dict(known) | {Cell(curve.dataset, curve.model): (curve, study.name) for curve in report.curves}
     sections = [made for block in report.blocks if (made := _section(block, report, own_curves)) is not None]
-    own = f"; {share.own:,} of its own, {share.shared:,} that other studies here show too"
-    entries = [("runs", report.progress + (own if share.shared else "")), ("time of all of them", report.cost)]
-    entries += [("time of its own", duration(share.own_seconds))] if share.own and share.shared else []
-    entries += [("where records come from", report.provenance)]
-    entries += [("what the paper leaves open", study.leaves_open)] if study.leaves_open else []
-    entries += [("datasets", ", ".join(study.datasets)), ("models", ", ".join(study.models))]
-    sections.append(section("Settings and versions", facts([(name, text) for name, text in entries if text])))
-    return sections
+    own = f"; {share.own:,} of its own, {share.shared:,} that other studies here show too" if share.shared else ""
+    entries = {
+        "runs": report.progress + own,
+        "time of all of them": report.cost,
+        "time of its own": duration(share.own_seconds) if share.own and share.shared else "",
+        "where records come from": report.provenance,
+        "what the paper leaves open": study.leaves_open,
+        "datasets": ", ".join(study.datasets),
+        "models": ", ".join(study.models),
+    }
+    return [
+        *sections,
+        section("Settings and versions", facts([(name, text) for name, text in entries.items() if text])),
+    ]
 
 
 def _section(block: Block, report: Report, curves: _Curves) -> dict[str, Any] | None:
@@ -188,21 +194,18 @@ def _section(block: Block, report: Report, curves: _Curves) -> dict[str, Any] | 
         title = f"{block.title}, and why" if block.title == MISSING else block.title
         return section(title, words(block.lines))
     if isinstance(block, Tables):
-        views = {
-            name: [
-                gain_sheet(table, contrast, report.outcome, curves)
-                if contrast is not None
-                else sheet(table, one_line=name.startswith(SCORES))
+        views = {}
+        for name, table in block.views.items():
+            contrast = block.contrasts.get(name)
+            views[name] = [
+                sheet(table, one_line=name.startswith(SCORES))
+                if contrast is None
+                else gain_sheet(table, contrast, report.outcome, curves)
             ]
-            for name, table in block.views.items()
-            for contrast in (block.contrasts.get(name),)
-        }
-        shown = block.shown
     elif block.on_page:
         views = {name: [chart for chart in charts if chart is not None] for name, charts in block.views.items()}
-        shown = 0
     else:
         return None
     if block.apart:
-        return choice(block.title, views, text=block.text, shown=shown)
+        return choice(block.title, views, text=block.text, shown=block.shown if isinstance(block, Tables) else 0)
     return section(block.title, *(chart for own in views.values() for chart in own), text=block.text)
