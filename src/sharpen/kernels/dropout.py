@@ -151,8 +151,7 @@ def relu_dropout(
     >>> relu_dropout(torch.tensor([[[-1.0, 2.0]]])).tolist()
     [[[0.0, 2.0]]]
     """
-    out: Tensor = _ReluDropout.apply(x, bias, p, keys, overwrite)
-    return out
+    return _ReluDropout.apply(x, bias, p, keys, overwrite)
 
 
 class _Words(Stacked):

@@ -14,21 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sharpen.kernels import backend
 from sharpen.kernels.sparse import Csr, Stacked
 
-
-def _summed(pattern: Csr, weight: Tensor, h: Tensor, out: Tensor, accumulate: bool) -> None:
-    """out_i = Σ_j w_ij h_j for every member, or added to what is there."""
-    if backend.fused(h):
-        from sharpen.kernels.triton.spmm import spmm_triton
-
-        spmm_triton(out, pattern, h, accumulate, weight.contiguous())
-        return
-    for r in range(len(h)):
-        out[r].addmm_(pattern.weighted(weight[r]), h[r], beta=int(accumulate))
+NEGATIVE_SLOPE = 0.2
 
 
 class _WeightedSum(Stacked):
@@ -40,7 +32,13 @@ class _WeightedSum(Stacked):
             out = torch.empty(h.shape[0], pattern.num_rows, h.shape[2], dtype=h.dtype, device=h.device)
         else:
             out = onto if overwrite else onto.clone()
-        _summed(pattern, weight, h, out, accumulate=onto is not None)
+        if backend.fused(h):
+            from sharpen.kernels.triton.spmm import spmm_triton
+
+            spmm_triton(out, pattern, h, onto is not None, weight.contiguous())
+            return out
+        for each, own, x in zip(out, weight, h, strict=True):
+            each.addmm_(pattern.weighted(own), x, beta=int(onto is not None))
         return out
 
     @staticmethod
@@ -81,8 +79,7 @@ def weighted_sum(
     >>> weighted_sum(torch.tensor([[0.5, 2.0]]), torch.tensor([[[4.0], [1.0]]]), both).tolist()
     [[[4.0]]]
     """
-    out: Tensor = _WeightedSum.apply(weight, h, pattern, onto, overwrite)
-    return out
+    return _WeightedSum.apply(weight, h, pattern, onto, overwrite)
 
 
 class _EdgeDot(Stacked):
@@ -121,8 +118,7 @@ def edge_dot(g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
     >>> edge_dot(torch.tensor([[[2.0, 1.0]]]), torch.tensor([[[1.0, 0.0], [0.0, 5.0]]]), both).tolist()
     [[2.0, 5.0]]
     """
-    out: Tensor = _EdgeDot.apply(g, h, pattern)
-    return out
+    return _EdgeDot.apply(g, h, pattern)
 
 
 def row_sum(value: Tensor, pattern: Csr) -> Tensor:
@@ -162,8 +158,7 @@ def sum_of_ends(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     >>> sum_of_ends(torch.tensor([[1.0, 2.0]]), torch.tensor([[10.0]]), both).tolist()
     [[11.0, 12.0]]
     """
-    out: Tensor = _EdgeSum.apply(source, target, pattern)
-    return out
+    return _EdgeSum.apply(source, target, pattern)
 
 
 class _Softmax(Stacked):
@@ -200,8 +195,26 @@ def softmax(score: Tensor, pattern: Csr) -> Tensor:
     >>> softmax(torch.zeros(1, 3), Csr.from_scipy(sp.csr_array([[1.0, 1.0], [0.0, 1.0]]))).tolist()
     [[0.5, 0.5, 1.0]]
     """
-    out: Tensor = _Softmax.apply(score, pattern)
-    return out
+    return _Softmax.apply(score, pattern)
+
+
+def attend(
+    h: Tensor, source: Tensor, target: Tensor, pattern: Csr, onto: Tensor | None = None, overwrite: bool = False
+) -> Tensor:
+    """Every node's attention-weighted mean of its neighbours: ``softmax_j(LeakyReLU(source_j + target_i))`` times h_j.
+
+    Args:
+        h: What is gathered, [R, N, H].
+        source, target: What each node offers as a neighbour, and what it asks for, [R, N].
+        pattern, onto, overwrite: As for :func:`weighted_sum`.
+
+    >>> import scipy.sparse as sp
+    >>> ring = Csr.from_scipy(sp.csr_array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> attend(torch.tensor([[[0.0], [4.0]]]), torch.zeros(1, 2), torch.zeros(1, 2), ring).flatten().tolist()
+    [2.0, 2.0]
+    """
+    score = F.leaky_relu(sum_of_ends(source, target, pattern), NEGATIVE_SLOPE)
+    return weighted_sum(softmax(score, pattern), h, pattern, onto, overwrite)
 
 
 # The same for one run: vectors of nodes are [N, H], or [N, heads, H]; numbers on edges are [E], or [E, heads].

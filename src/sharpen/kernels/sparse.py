@@ -136,27 +136,6 @@ class Csr:
             return torch.sparse_csr_tensor(*self.indices, value, (self.num_rows, self.num_cols), check_invariants=False)
 
 
-def spmm_plain(s: Csr, x: Tensor) -> Tensor:
-    """``s @ x[r]`` for every r, by torch's own sparse product: the reference for the fused kernel, and the CPU's way."""
-    out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
-    _multiply(out, s, x, accumulate=False)
-    return out
-
-
-def _multiply(out: Tensor, s: Csr, x: Tensor, accumulate: bool) -> None:
-    # Not mm: in place, addmm neither clears the output first nor copies the product into it.
-    for each, to in zip(x, out, strict=True):
-        to.addmm_(s.matrix, each, beta=int(accumulate))
-
-
-def _multiply_dense(out: Tensor, s: Tensor, x: Tensor, accumulate: bool) -> None:
-    """One product with the columns of all members side by side."""
-    members, rows, width = x.shape
-    product = s @ x.transpose(0, 1).reshape(rows, members * width)
-    product = product.view(len(s), members, width).transpose(0, 1)
-    out.add_(product) if accumulate else out.copy_(product)
-
-
 def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     """``out = s @ x``, or ``out += s @ x``, for every member; not differentiable.
 
@@ -165,14 +144,18 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     >>> out.flatten().tolist()
     [2.0, 2.0]
     """
-    if s.filled is not None:
-        _multiply_dense(out, s.filled, x, accumulate)
+    if s.filled is not None:  # one product with the columns of all members side by side
+        members, rows, width = x.shape
+        product = s.filled @ x.transpose(0, 1).reshape(rows, members * width)
+        product = product.view(s.num_rows, members, width).transpose(0, 1)
+        out.add_(product) if accumulate else out.copy_(product)
     elif backend.fused(x):
         from sharpen.kernels.triton.spmm import spmm_triton
 
         spmm_triton(out, s, x, accumulate)
-    else:
-        _multiply(out, s, x, accumulate)
+    else:  # not mm: in place, addmm neither clears the output first nor copies the product into it
+        for each, to in zip(x, out, strict=True):
+            to.addmm_(s.matrix, each, beta=int(accumulate))
 
 
 def _fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
@@ -250,5 +233,4 @@ def spmm(s: Csr, x: Tensor, onto: Tensor | None = None, overwrite: bool = False)
     >>> spmm(S, torch.ones(2, 3, 4)).shape
     torch.Size([2, 3, 4])
     """
-    out: Tensor = _Spmm.apply(x, s, onto, overwrite)
-    return out
+    return _Spmm.apply(x, s, onto, overwrite)

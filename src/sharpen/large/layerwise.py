@@ -73,7 +73,7 @@ def layerwise_logits(
 
         if not blocks.neighbors:
             for run in own_runs:
-                x[:, run] = network.finish(parameters, statistics, layer, multiplied(run))
+                x[:, run] = network.finish(parameters, statistics, layer, multiplied(run), None)
             continue
         widths = [blocks.width, 2] if blocks.scores else [blocks.width]
         offered = [torch.empty(members, parted.num_nodes, width, device=device, dtype=dtype) for width in widths]
@@ -87,7 +87,7 @@ def layerwise_logits(
             # A run's own vectors are read before they are overwritten, and nobody else's are needed any more.
             z = multiplied(run) if len(blocks.sizes) > 1 else [offered[0][:, run]]
             graph = parted.rows(run, network.convolution.matrix, device, dtype)
-            x[:, run] = network.finish(parameters, statistics, layer, z, graph, offered)
+            x[:, run] = network.finish(parameters, statistics, layer, z, graph, offered=offered)
     logits = torch.empty(members, parted.num_nodes, network.num_classes, device=device, dtype=dtype)
     for run in own_runs:
         logits[:, run] = network.head(parameters, x[:, run])

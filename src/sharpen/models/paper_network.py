@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sharpen.kernels.attention import NEGATIVE_SLOPE
-from sharpen.kernels.edges import edge_scores, edge_softmax
+from sharpen.kernels.edges import NEGATIVE_SLOPE, edge_scores, edge_softmax
 from sharpen.models.blocks import Dropout
 from sharpen.models.convolution import Convolution
 from sharpen.models.initial import draw

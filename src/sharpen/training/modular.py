@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from sharpen.models.messages import Messages
 from sharpen.models.one_run import OneRun
 from sharpen.models.run import Run
 from sharpen.training.memory import memory_left
-from sharpen.training.ways import Moment, Way, Weights, undisturbed
+from sharpen.training.ways import Leaves, Moment, Rates, Way, Weights, undisturbed
 from sharpen.trial import Trial
 
 # Vectorised over members, an operation costs a CPU more to start than its cache can save: several members share that, as long as
@@ -139,24 +139,13 @@ class Modular(Way):
         return stack.to(self.inputs.dtype) if stack.is_floating_point() else stack
 
     @property
-    def rates(self) -> list[tuple[float | None, float | None]] | None:
-        own: Mapping[str, tuple[float | None, float | None]] = getattr(self.base, "rates", {})
-
-        def of(name: str) -> tuple[float | None, float | None]:
-            return next((pair for start, pair in own.items() if name.startswith(start)), (None, None))
-
-        return [of(name) for name, _ in self.base.named_parameters()] if own else None
-
-    def logits(self, *args: Any) -> Tensor:
-        return self.scored(*args)[0]
+    def rates(self) -> Rates | None:
+        own: dict[str, tuple[float | None, float | None]] = getattr(self.base, "rates", {})
+        names = [name for name, _ in self.base.named_parameters()] if own else []
+        return [next((own[start] for start in own if name.startswith(start)), (None, None)) for name in names] or None
 
     def scored(
-        self,
-        parameters: Mapping[str, Tensor],
-        statistics: Mapping[str, Tensor],
-        leaves: Sequence[Tensor],
-        training: bool,
-        moment: Moment,
+        self, parameters: Weights, statistics: Weights, leaves: Leaves, training: bool, moment: Moment
     ) -> tuple[Tensor, Tensor | None]:
         if self._products is not None:
             self._products.begin(parameters.values(), keeps=not training)
@@ -225,7 +214,7 @@ class _Sizes(TorchFunctionMode):
         return out
 
 
-def _keep(statistics: Mapping[str, Tensor], after: Mapping[str, Tensor], members: slice) -> None:
+def _keep(statistics: Weights, after: Weights, members: slice) -> None:
     """Writes what a pass left of the statistics over those before, where that was not done in place."""
     with torch.no_grad():
         for name, value in after.items():

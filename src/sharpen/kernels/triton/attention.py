@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sharpen.kernels.attention import NEGATIVE_SLOPE
+from sharpen.kernels.edges import NEGATIVE_SLOPE
 from sharpen.kernels.sparse import Csr
 from sharpen.kernels.triton.spmm import row_stride, shape_of
 
