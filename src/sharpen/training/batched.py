@@ -30,7 +30,7 @@ from sharpen.large.parted import PartedGraph, arrange
 from sharpen.large.stored import StoredGraph
 from sharpen.models.initial import draw
 from sharpen.models.network import Network
-from sharpen.training.members import PLAIN, Members, Results, Terms
+from sharpen.training.members import PLAIN, Members, Terms
 from sharpen.training.ranks import Ranks
 from sharpen.trial import Trial
 
@@ -154,14 +154,8 @@ class BatchedPopulation(Members):
         """Every member's estimate of its loss from one batch; statistics are updated in place."""
         inputs = BatchInputs(self.parted, batch, self.device, self.dtype)
         moment = torch.tensor(when, device=self.device)
-        logits = self.network.logits(
-            self.parameters,
-            statistics,
-            self.network.project(self.parameters, inputs),
-            inputs,
-            True,
-            self._moment(moment).dropout,
-        )
+        projected, dropout = self.network.project(self.parameters, inputs), self._moment(moment).dropout
+        logits = self.network.logits(self.parameters, statistics, projected, inputs, True, dropout)
         core = torch.from_numpy(batch.nodes[: batch.core]).to(self.device)
         labeled, unlabeled = (weight[:, core] / batch.probability for weight in (self.labeled, self.unlabeled))
         scores, y = logits[:, : batch.core].contiguous(), self.y[core]
@@ -186,26 +180,15 @@ class BatchedPopulation(Members):
             share=self.ranks.share_runs,
         )
 
-    @torch.no_grad()
-    def _evaluate(self) -> list[Tensor]:
-        logits = self._logits(self.parameters | self.statistics)
-        self.alive &= torch.isfinite(logits.sum((1, 2)))
-        val = self._score(logits, self.masks["val"])
-        self._note(val)
-        return [self._score(logits, self.masks["train"]), val]
+    def _scores(self) -> Tensor:
+        return self._logits(self.parameters | self.statistics)
 
-    @torch.no_grad()
-    def results(self) -> Results:
-        """What the members came to, from the weights of their best epochs. Here, once, the test labels are read."""
+    def _best_scores(self) -> Tensor:
         logits = self._logits(self.best_weights)
-        test = self._score(logits, self.masks["test"])
-        place = torch.from_numpy(self._place).to(logits.device)
-        self.best_logits = logits[:, place] if self._keeps else logits[:, :0]
-        last = logits if self.terms.choose == "last" else self._logits(self.parameters | self.statistics)
-        results = Results(self, test, self._metrics(logits, last))
+        self.best_logits = logits[:, torch.from_numpy(self._place).to(logits.device)] if self._keeps else logits[:, :0]
         if not self._keeps:  # they were needed here only
-            results.weights = {}
-        return results
+            self.best_weights = {}
+        return logits
 
     def state(self) -> dict[str, Tensor]:
         """All that changes during training: tensors by name, the very ones, so that writing to them restores a state."""

@@ -5,13 +5,15 @@ Everything a member has is a row of a tensor [R, ...]; no operation mixes rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from sharpen.datasets import Dataset
 from sharpen.evaluation.metrics import accuracy, balanced_accuracy, roc_auc
 from sharpen.evaluation.populations import held_out_scores
 from sharpen.graph import Split
@@ -20,8 +22,11 @@ from sharpen.kernels.dropout import member_keys
 from sharpen.kernels.loss import TRACED
 from sharpen.objective import Objective, class_use
 from sharpen.prior import proportions
-from sharpen.training.ways import Moment
-from sharpen.trial import Trial
+from sharpen.training.ways import Moment, Rates
+from sharpen.trial import Record, Trial
+
+if TYPE_CHECKING:
+    from sharpen.training.progress import ProgressBar
 
 # So many class scores at a time are looked at once a population is trained: they are copied in double precision.
 _SCORES_AT_ONCE = 2**24
@@ -43,6 +48,30 @@ class Terms:
 
 
 PLAIN = Terms()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of :func:`sharpen.train`: what its populations have in common.
+
+    Args:
+        dataset, device, precision, terms: What is trained on what.
+        bar: Is told how far it is.
+        on_records: Is given the records of every population as soon as it is trained.
+        checkpoints: Where trainings in batches are kept that are not over, if anywhere.
+    """
+
+    dataset: Dataset
+    device: torch.device
+    precision: str
+    terms: Terms
+    bar: ProgressBar
+    on_records: Callable[[list[Record]], None]
+    checkpoints: Path | None = None
+
+    def splits(self, trials: Sequence[Trial]) -> list[Split]:
+        """The split of every trial."""
+        return [self.dataset.splits[str(trial.split)] for trial in trials]
 
 
 class Members:
@@ -76,7 +105,7 @@ class Members:
         splits: Sequence[Split],
         dtype: torch.dtype,
         terms: Terms = PLAIN,
-        rates: Sequence[tuple[float | None, float | None]] | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self.metric, self.y, self.terms = metric, y, terms
         self.members, nodes, device = len(trials), len(y), y.device
@@ -126,8 +155,31 @@ class Members:
         when = self.epoch_number if epoch is None else epoch
         return Moment(self.keys, when, self.dropout, first, self.masks["train"] if train is None else train)
 
+    def _scores(self) -> Tensor:
+        """Class scores of all nodes with the weights that members have now, [R, N, C]."""
+        raise NotImplementedError
+
+    def _best_scores(self) -> Tensor:
+        """The same with the weights of the epochs that are kept."""
+        raise NotImplementedError
+
     @torch.no_grad()
-    def _note(self, val: Tensor) -> Tensor:
+    def _evaluate(self) -> list[Tensor]:
+        """The scores of an epoch."""
+        logits = self._scores()
+        self.alive &= torch.isfinite(logits.sum((1, 2)))
+        val = self._score(logits, self.masks["val"])
+        self._note(val, logits)
+        return [self._score(logits, self.masks["train"]), val]
+
+    @torch.no_grad()
+    def results(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """The members' test scores, and what else is recorded of them, [R]. Here, once, the test labels are read."""
+        best = self._best_scores()
+        test = self._score(best, self.masks["test"])
+        return test, self._metrics(best, best if self.terms.choose == "last" else self._scores())
+
+    def _note(self, val: Tensor, logits: Tensor) -> Tensor:
         """Takes note of which members are better than ever; weights are kept for them. Gives who they are, [R]."""
         better = self.alive & ((val > self.best_val) if self.terms.choose == "best" else True)
         self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
@@ -175,18 +227,3 @@ def _priors(trials: Sequence[Trial], splits: Sequence[Split], y: Tensor, num_cla
         proportions(str(trial.prior), num_classes, known[split.train.numpy()], known)
         for trial, split in zip(trials, splits, strict=True)
     ]
-
-
-class Results:
-    """A finished population, on the host."""
-
-    def __init__(self, population: Members, test: Tensor, metrics: dict[str, Tensor]) -> None:
-        self.alive = population.alive.cpu().numpy()
-        self.val = np.where(self.alive, population.best_val.cpu().numpy(), np.nan)
-        self.test = np.where(self.alive, test.cpu().numpy(), np.nan)
-        self.best_epoch = np.where(self.alive, population.best_epoch.cpu().numpy(), -1)
-        self.metrics = {name: np.where(self.alive, values.cpu().numpy(), np.nan) for name, values in metrics.items()}
-        self.logits = population.best_logits.cpu().numpy()
-        names = population.STEP + population.SCORES
-        self.traces = dict(zip(names, population.traces.cpu().numpy(), strict=True))
-        self.weights = {name: weight.cpu().numpy() for name, weight in population.best_weights.items()}

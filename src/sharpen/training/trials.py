@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,10 +22,10 @@ from sharpen.models.network import Network
 from sharpen.models.registry import PAPER_MODELS, REGISTRY
 from sharpen.prior import check_prior
 from sharpen.training.decision import decide
-from sharpen.training.device import arithmetic, describe_device, resolve_device
+from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.full_batch import too_large, train_full
 from sharpen.training.in_batches import train_in_batches
-from sharpen.training.members import Terms
+from sharpen.training.members import Call, Terms
 from sharpen.training.progress import ProgressBar
 from sharpen.training.ranks import current_ranks
 from sharpen.training.threads import suitable_threads
@@ -82,7 +83,9 @@ def train(
     [1.0, 1.0]
     """
     dataset = as_dataset(data, splits, metric)
-    terms = Terms(keep_weights, _checked_choice(choose), _checked_class_weight(class_weight, dataset.graph))
+    if choose not in ("best", "last"):
+        raise InputError(f"is {choose!r}; give 'best', the best epoch by validation, or 'last'", field="choose")
+    terms = Terms(keep_weights, choose, _checked_class_weight(class_weight, dataset.graph))
     where = resolve_device(device)
     resolved = [resolve(trial, dataset, held_out=choose == "best") for trial in trials]
     if current_ranks().world > 1 and any(trial.batching is None for trial in resolved):
@@ -96,30 +99,23 @@ def train(
         members.setdefault(shared(trial), []).append(index)
     total = sum(trial.epochs or 0 for trial in resolved)
 
-    def finished(population: list[Record]) -> list[Record]:
-        population = [
-            replace(record, device=describe_device(where), precision=precision, members=len(population))
-            for record in population
-        ]
-        on_records(population)
-        return population
-
     width = max((trial.hidden or 0 for trial in resolved), default=0)
     threads = suitable_threads(dataset.graph.num_nodes, width, len(resolved))
     with threads, arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
+        kept = None if checkpoints is None else Path(checkpoints)
+        call = Call(dataset, where, precision, terms, bar, on_records, kept)
         inputs = _inputs(dataset.graph, where, dtype, precision)
         for indices in members.values():
             group = [resolved[i] for i in indices]
             blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, group[0])
             if group[0].batching is not None:
-                network = _in_batches(blueprint)
-                done = train_in_batches(network, dataset, group, where, precision, bar, terms, checkpoints, finished)
+                done = train_in_batches(_in_batches(blueprint), call, group)
             else:
                 try:
                     way = decide(blueprint, inputs)
                 except torch.OutOfMemoryError:
                     raise InputError(too_large(blueprint, where)) from None
-                done = train_full(way, blueprint, dataset, group, bar, terms, finished)
+                done = train_full(way, blueprint, call, group)
             for index, record in zip(indices, done, strict=True):
                 records[index] = record
     return [record for record in records if record is not None]
@@ -165,12 +161,6 @@ def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, 
             "is given, but the dataset has its own; give dataset.graph with your splits instead", field="splits"
         )
     return data if metric is None else replace(data, metric=metric)
-
-
-def _checked_choice(choose: str) -> str:
-    if choose not in ("best", "last"):
-        raise InputError(f"is {choose!r}; give 'best', the best epoch by validation, or 'last'", field="choose")
-    return choose
 
 
 def _checked_class_weight(weight: Sequence[float] | None, graph: Graph) -> tuple[float, ...] | None:

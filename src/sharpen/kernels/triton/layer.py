@@ -160,7 +160,8 @@ class _Layer(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, bias: Tensor | None, weight: Any, shift: Any, plan: _Plan) -> Tensor:
         shape = _Shape(z, plan.blocks.width)
         near, own, score = plan.parts(z)
-        out = y = norm = moments = mean = rstd = addend = None
+        out: Tensor | None = None
+        y = norm = moments = mean = rstd = addend = None
         x = z
         if plan.blocks.scores:
             assert plan.graph is not None
@@ -172,10 +173,10 @@ class _Layer(torch.autograd.Function):
             x = _or(pre, z)
         if out is None:
             out = shape.stack()
-            if plan.kind == "batch":
-                mean, rstd, a, c = _batch_statistics(plan, shape, x, addend, bias, weight, shift)
-            else:
+            if plan.kind != "batch":
                 a, c = plan.affine(bias)
+            else:
+                mean, rstd, a, c = _batch_statistics(plan, shape, x, addend, bias, weight, shift)
             if plan.kind == "layer":
                 moments = shape.empty(shape.members, shape.rows, 2)
             kernel.forward[shape.tiles](
