@@ -50,9 +50,10 @@ labels; ``class_use`` says whether predictions use the classes as evenly as labe
 LAST = ("val_last", "test_last", *(f"{name}_last" for name in METRICS))
 """The same and the scores at the last epoch."""
 _WORDS = ("batching", "model_args", "prior", "model_digest")
+_NUMBERS = ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout")
 _TYPES: dict[str, type] = {
     **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
-    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
+    **dict.fromkeys(_NUMBERS, float),
     **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
 }
 # Beyond these nothing is trained in this life, or kept in 64 bits.
@@ -125,50 +126,44 @@ class Trial:
         object.__setattr__(self, "split", getattr(self.split, "name", self.split))
         object.__setattr__(self, "model_args", _canonical(self.model_args))
         object.__setattr__(self, "prior", canonical_prior(self.prior))
-        if self.norm is not None:
-            _one_of("norm", self.norm, NORMS)
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+
+        def refuse(name: str, why: str) -> None:
+            raise InputError(f"is {given[name]}{why}", field=name)
+
+        if self.norm is not None and self.norm not in NORMS:
+            near = did_you_mean(self.norm, NORMS)
+            choice = f"{near}{'Choose' if near else 'choose'} one of {', '.join(NORMS)}"
+            raise InputError(f"is {self.norm!r}; {choice}", field="norm")
         for name, least in (("layers", 1), ("hidden", 1), ("epochs", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value is not None and (int(value) != value or value < least):
-                raise InputError(f"is {value}; give a whole number of at least {least}", field=name)
-            if value is not None and value > _MOST[name]:
-                raise InputError(f"is {value}; give a whole number of at most {_MOST[name]}", field=name)
-        for name in ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise InputError(f"is {value}; give a finite number", field=name)
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise InputError(f"is {self.dropout}; give a number from 0 up to but not including 1", field="dropout")
+            value = given.get(name, least)
+            if int(value) != value or value < least:
+                refuse(name, f"; give a whole number of at least {least}")
+            if value > _MOST[name]:
+                refuse(name, f"; give a whole number of at most {_MOST[name]}")
+        for name in _NUMBERS:
+            if not math.isfinite(given.get(name, 0)):
+                refuse(name, "; give a finite number")
+        if not 0 <= given.get("dropout", 0) < 1:
+            refuse("dropout", "; give a number from 0 up to but not including 1")
         for name in ("lr", "weight_decay"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise InputError(f"is {value}; give a number of at least 0", field=name)
+            if given.get(name, 0) < 0:
+                refuse(name, "; give a number of at least 0")
         if self.lam_max is not None:
             if self.lam_max <= 0:
-                raise InputError(
-                    f"is {self.lam_max}; give a number above 0, or leave it out for a fixed λ", field="lam_max"
-                )
+                refuse("lam_max", "; give a number above 0, or leave it out for a fixed λ")
             for name in ("lam", "lam_labeled"):
-                if getattr(self, name):
-                    raise InputError(
-                        f"is {getattr(self, name)}, but lam_max is given, so that λ is learned; give one of the two",
-                        field=name,
-                    )
+                if given.get(name):
+                    refuse(name, ", but lam_max is given, so that λ is learned; give one of the two")
         if self.batching is not None:
             object.__setattr__(self, "batching", Batching.parse(self.batching).name)
             if self.lam_max is not None:
-                raise InputError(
-                    f"is {self.batching!r} and lam_max is given, but λ is learned on the whole graph only; "
-                    f"give one of the two",
-                    field="batching",
-                )
+                why = "λ is learned on the whole graph only; give one of the two"
+                raise InputError(f"is {self.batching!r} and lam_max is given, but {why}", field="batching")
         if self.prior is not None and not self.balance:
-            raise InputError(
-                f"is {self.prior}, but balance is 0, so that it would do nothing; give a balance, such as 0.25",
-                field="prior",
-            )
+            refuse("prior", ", but balance is 0, so that it would do nothing; give a balance, such as 0.25")
         if self.q <= 0:
-            raise InputError(f"is {self.q}; give an order above 0, such as 2 (Gini) or 1 (Shannon)", field="q")
+            refuse("q", "; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
         for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
             value = getattr(self, name)
             if value is not None:
@@ -178,13 +173,9 @@ class Trial:
         """This trial with nothing left open: the paper's setting, −λ for the labeled term, and the given default split."""
         dataset = self.dataset or dataset
         takes = model_info(self.model).settings
-        defaults = {
-            name: value
-            for name, value in setting(dataset, self.model).items()
-            if name in takes or name not in ARCHITECTURE
-        }
-        defaults |= {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
-        return replace(self, **{k: v for k, v in defaults.items() if getattr(self, k) is None})
+        defaults = setting(dataset, self.model) | {"split": split, "dataset": dataset, "lam_labeled": -self.lam}
+        wanted = [name for name in defaults if name in takes or name not in ARCHITECTURE]
+        return replace(self, **{name: defaults[name] for name in wanted if getattr(self, name) is None})
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -243,14 +234,6 @@ def _brief(value: object) -> str:
         return repr(value)[:200]
     except (ValueError, RecursionError):  # a number of thousands of digits
         return "without end"
-
-
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        near = did_you_mean(value, allowed)
-        raise InputError(
-            f"is {value!r}; {near}{'Choose' if near else 'choose'} one of {', '.join(allowed)}", field=name
-        )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,15 @@
-"""The network around a convolution, written once for a population of R members.
+r"""The network around a convolution, written once for a population of R members.
 
 Per layer: ``conv(x) + linear(x)`` if residual, else ``conv(x)``; then a norm or none; ReLU; dropout. After the last layer a linear
 classifier. Features are not dropped out, so the products of the first weights with them (:meth:`Network.project`) depend on the
 weights alone: an evaluation and the training step after it share them.
+
+Every convolution here has one shape. A linear map of the nodes' vectors, whose columns fall into blocks; then
+
+.. math:: y_i = \sum_j P_{ij} (x_j W) + x_i W' + b
+
+where P is a fixed matrix of the graph, or attention, whose scores are two more columns of the same linear map. A residual
+connection only adds to W'. Said this way, a layer is one matrix product and one gathering pass, for every architecture.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,11 +28,32 @@ from sharpen.kernels.features import FixedMatrix
 from sharpen.kernels.layer import Blocks, finish_layer, join_blocks
 from sharpen.kernels.product import classify, products
 from sharpen.kernels.sparse import Csr
-from sharpen.models.convolution import Convolution
 from sharpen.models.initial import Initial, constant, fan_in
 from sharpen.models.inputs import Inputs
 
 Weights = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One architecture's layer.
+
+    Args:
+        gather: What P is: ``symmetric`` D^-½ A D^-½, ``mean`` D^-1 A, ``attention``, or ``none`` where neighbours do not count.
+        neighbors: The name of W, if neighbours count.
+        own: The names of the weights that make up W'.
+        parameters: From the widths before and after the layer, every parameter's shape and first values.
+    """
+
+    gather: Literal["symmetric", "mean", "attention", "none"]
+    neighbors: str | None
+    own: tuple[str, ...]
+    parameters: Callable[[int, int], dict[str, Initial]]
+
+    @property
+    def matrix(self) -> str:
+        """The name of the matrix that neighbours are gathered with: P, or who is whose neighbour."""
+        return "pattern" if self.gather == "attention" else self.gather
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ from torch import Tensor, nn
 
 from sharpen.kernels.edges import NEGATIVE_SLOPE, edge_scores, edge_softmax
 from sharpen.models.blocks import Dropout
-from sharpen.models.convolution import Convolution
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
-from sharpen.models.network import Network
+from sharpen.models.network import Convolution, Network
 
 
 class PaperNetwork(nn.Module):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -34,7 +35,6 @@ import numpy as np
 
 from sharpen.errors import InputError, as_given
 from sharpen.store.claims import Claim, claim, claims, locked
-from sharpen.store.order import in_order
 from sharpen.store.part import Part
 from sharpen.store.record_files import RUN, Problem, key_of, name_of, records_table, run_of, traces_table
 from sharpen.trial import Record, Trial
@@ -164,10 +164,10 @@ class Store:
         self._see_traces(self._traces.table())
 
     def _rows(self) -> pd.DataFrame:
-        """All rows of all files, with ``run``; of a trial's the one first that counts (:func:`sharpen.store.order.in_order`)."""
+        """All rows of all files, with ``run``; of a trial's the one first that counts (:func:`_in_order`)."""
         self._records.refresh(every_file=True)
         frame = self._records.table().to_pandas()
-        return in_order(frame.assign(run=[run_of(row) for row in frame[list(RUN)].to_dict("records")]))
+        return _in_order(frame.assign(run=[run_of(row) for row in frame[list(RUN)].to_dict("records")]))
 
     def _first_traced(self, rows: pd.DataFrame) -> dict[str, tuple[str, str | None]]:
         """By id, the first of the recorded runs that was traced, and how its traces name it."""
@@ -304,3 +304,61 @@ class Store:
         )
         content = buffer.getvalue().to_pybytes()
         part.write(name_of(cell, {record.trial.id for record in records}, content), content, table)
+
+
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """All rows, oldest first as far as clocks can be trusted, and those of one trial so that the first of them is its record.
+
+    A run that found others of its trial in the store says so: ``rerun`` is how many. Of two first ones, as after two stores were
+    merged, the one with the smaller ``run`` comes first, on every machine. Where there is no ``rerun``, in files of before it, the
+    time decides, then the name of the file; such runs come before others of the same number.
+
+    >>> import pandas as pd
+    >>> columns = ["id", "rerun", "created", "run", "file"]
+    >>> rows = pd.DataFrame([["a", 1, "2020", "x", "f"], ["a", 0, "2026", "y", "g"]], columns=columns)
+    >>> _in_order(rows)["run"].tolist()
+    ['y', 'x']
+    """
+    if not len(rows):
+        return rows
+    number, old = rows["rerun"].fillna(0), rows["rerun"].isna()
+    rows = rows.assign(_number=number, _old=~old, _run=rows["run"].mask(old, ""))
+    rows = rows.sort_values(["_number", "created", "file"], kind="stable", ignore_index=True)
+    # The places of each trial's rows stay; in them, those without a number stand in the order of their times already.
+    ranked = rows.sort_values(["id", "_number", "_old", "_run"], kind="stable").index
+    order = np.empty(len(rows), dtype=np.int64)
+    order[rows["id"].argsort(kind="stable")] = ranked
+    return rows.iloc[order].drop(columns=["_number", "_old", "_run"]).reset_index(drop=True)
+
+
+def add_or_rescue(store: Store, records: Sequence[Record], *, keep_traces: bool = False) -> None:
+    """Adds records to a store; where that fails, to a new one elsewhere, and the error says where.
+
+    Args:
+        store, records, keep_traces: As :meth:`sharpen.store.Store.add` takes them.
+
+    >>> from sharpen.trial import Trial
+    >>> record = Record(Trial(dataset="toy").resolve("mine"), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     _ = Path(folder, "records").write_text("in the way")
+    ...     add_or_rescue(store, [record])
+    Traceback (most recent call last):
+    sharpen.store.store.StoreError: cannot write to the store ...; the 1 run that was just trained is in ...
+    """
+    try:
+        store.add(records, keep_traces=keep_traces)
+    except StoreError as error:
+        what = (
+            "the 1 run that was just trained is" if len(records) == 1 else f"the {len(records)} runs just trained are"
+        )
+        for place in dict.fromkeys((Path(tempfile.gettempdir()), Path.home(), Path.cwd())):
+            try:
+                other = Store(tempfile.mkdtemp(dir=place, prefix="sharpen-rescued-store-"))
+                other.add(records, keep_traces=keep_traces)
+            except (OSError, StoreError):
+                continue
+            raise StoreError(
+                f"{error}; {what} in {other.folder}: copy its folders into the store once that is done"
+            ) from error
+        raise StoreError(f"{error}; {what} lost, since no other folder could be written either") from error
