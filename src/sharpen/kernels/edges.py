@@ -150,17 +150,6 @@ class _EdgeSum(Stacked):
         return row_sum(grad.index_select(1, pattern.order), pattern.t), row_sum(grad, pattern), None
 
 
-def sum_of_ends(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
-    """``source_j + target_i`` on every edge from j into i, [R, E], from one number for each node, [R, N].
-
-    >>> import scipy.sparse as sp
-    >>> both = Csr.from_scipy(sp.csr_array([[1.0, 1.0]]))
-    >>> sum_of_ends(torch.tensor([[1.0, 2.0]]), torch.tensor([[10.0]]), both).tolist()
-    [[11.0, 12.0]]
-    """
-    return _EdgeSum.apply(source, target, pattern)
-
-
 class _Softmax(Stacked):
     """Its backward pass needs the result alone."""
 
@@ -213,7 +202,7 @@ def attend(
     >>> attend(torch.tensor([[[0.0], [4.0]]]), torch.zeros(1, 2), torch.zeros(1, 2), ring).flatten().tolist()
     [2.0, 2.0]
     """
-    score = F.leaky_relu(sum_of_ends(source, target, pattern), NEGATIVE_SLOPE)
+    score = F.leaky_relu(_EdgeSum.apply(source, target, pattern), NEGATIVE_SLOPE)
     return weighted_sum(softmax(score, pattern), h, pattern, onto, overwrite)
 
 
@@ -242,8 +231,8 @@ def edge_scores(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     [11.0, 12.0]
     """
     if source.dim() == 1:
-        return sum_of_ends(source.unsqueeze(0), target.unsqueeze(0), pattern).squeeze(0)
-    return sum_of_ends(source.t(), target.t(), pattern).t()
+        return _EdgeSum.apply(source.unsqueeze(0), target.unsqueeze(0), pattern).squeeze(0)
+    return _EdgeSum.apply(source.t(), target.t(), pattern).t()
 
 
 def edge_products(query: Tensor, key: Tensor, pattern: Csr) -> Tensor:

@@ -6,14 +6,14 @@ nodes. So memory grows with nodes and width, time with edges and layers, and nei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from sharpen.large.inputs import RowInputs
 from sharpen.large.parted import PartedGraph
-from sharpen.models.network import Network
+from sharpen.models.network import Network, Weights
 
 # Runs of nodes hold at most so many activations: long runs keep a GPU busy, short ones stay in a CPU's cache.
 _CHUNK_ACTIVATIONS = {"cuda": 2**27, "cpu": 2**24}
@@ -22,8 +22,8 @@ _CHUNK_ACTIVATIONS = {"cuda": 2**27, "cpu": 2**24}
 @torch.no_grad()
 def layerwise_logits(
     network: Network,
-    parameters: Mapping[str, Tensor],
-    statistics: Mapping[str, Tensor],
+    parameters: Weights,
+    statistics: Weights,
     parted: PartedGraph,
     owner: Callable[[int], bool] = lambda run: True,
     share: Callable[[Tensor, list[slice]], None] = lambda values, runs: None,

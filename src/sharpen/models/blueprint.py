@@ -197,7 +197,7 @@ def _initialized(module: nn.Module) -> nn.Module:
 
 
 def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What to call a module with; one that asks for its run needs the number of classes too.
+    """What to call a module with; one that asks for its run needs the number of classes too, and knows all classes.
 
     >>> from sharpen import Graph
     >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
@@ -207,8 +207,10 @@ def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[
     takes = dict(inspect.signature(module.forward).parameters)
     names = [name for name, p in takes.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "graph" in takes:
-        known = {"run": _some_run(inputs, num_classes)} if "run" in takes else {}
-        return (inputs.x,), {"graph": inputs} | known
+        if "run" not in takes:
+            return (inputs.x,), {"graph": inputs}
+        y, epoch = inputs.labels(), torch.zeros((), dtype=torch.int64, device=inputs.device)
+        return (inputs.x,), {"graph": inputs, "run": Run.of(y, num_classes, y >= 0, epoch, inputs.x)}
     more: dict[str, Any] = {}
     if "edge_weight" in takes:
         if inputs.edge_weight is not None:
@@ -220,13 +222,6 @@ def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[
         more["batch"] = torch.zeros(inputs.num_nodes, dtype=torch.long, device=inputs.device)
     anything = any(p.kind is p.VAR_POSITIONAL for p in takes.values())
     return ((inputs.x, inputs.edge_index) if len(names) > 1 or anything else (inputs.x,)), more
-
-
-def _some_run(inputs: Inputs, num_classes: int) -> Run:
-    """A run that may know every class that is known."""
-    y = inputs.labels()
-    epoch = torch.zeros((), dtype=torch.int64, device=inputs.device)
-    return Run.of(y, num_classes, y >= 0, epoch, inputs.x)
 
 
 @contextmanager

@@ -18,24 +18,15 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sharpen.errors import InputError, did_you_mean
 
 
-@dataclass(frozen=True, eq=False)
-class Custom:
-    """A model of one's own.
+class Custom(NamedTuple):
+    """A model of one's own: the class, the function, or the module itself; and a digest of its source, of a whole file if known."""
 
-    Args:
-        name: What trials call it.
-        thing: The class, the function, or the module itself.
-        digest: Of its source: of the whole file where it is known.
-    """
-
-    name: str
     thing: Any
     digest: str
 
@@ -56,7 +47,7 @@ def register(thing: object) -> str:
     digest = _digest(named, thing)
     name = f"@{digest[:8]}:{title}"
     if name not in _KNOWN or _KNOWN[name].thing is not thing:
-        _KNOWN[name] = Custom(name, thing, digest)
+        _KNOWN[name] = Custom(thing, digest)
     return name
 
 
@@ -101,9 +92,8 @@ def load_custom(name: str) -> Custom:
             f"is {name!r}, but {attribute} is a {type(thing).__name__}; name a torch.nn.Module, or a function that makes one",
             field="model",
         )
-    custom = Custom(name, thing, hashlib.sha256(source).hexdigest()[:16])
-    _KNOWN[name] = custom
-    return custom
+    _KNOWN[name] = Custom(thing, hashlib.sha256(source).hexdigest()[:16])
+    return _KNOWN[name]
 
 
 def _own(module: Any) -> str:

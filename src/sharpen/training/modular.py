@@ -50,7 +50,7 @@ class Modular(Way):
         self.blueprint, self.draws = blueprint, True
         self._y = inputs.labels()
         self._known = self._y >= 0
-        self.base = self._build(0)
+        self.base = blueprint.build(seed=0).to(inputs.device, inputs.dtype)
         # What grows when it is first called, as PyG's layers of open width, grows now.
         with named_failures(blueprint):
             scores = self.run(self.base, training=False)
@@ -61,10 +61,6 @@ class Modular(Way):
         self._products = Products() if inputs.device.type == "cpu" else None
         self._kept = frozenset(self.base.state_dict())
 
-    def _build(self, seed: int, **settings: Any) -> nn.Module:
-        module = self.blueprint.build(seed, **settings)
-        return module.to(self.inputs.device, self.inputs.dtype)
-
     def _folding(self) -> Folding:
         given = [value for value in (*self._args, *self._kwargs.values()) if isinstance(value, Tensor)]
         return Folding(given, memory_left(self.inputs.device) // _FOLDED_SHARE)
@@ -72,11 +68,11 @@ class Modular(Way):
     @property
     def folds(self) -> bool:
         """Whether what no weight enters is computed once."""
-        return bool(self._foldings) and not any(folding.broken for folding in self._foldings.values())
+        return not any(folding.broken for folding in self._foldings.values())
 
     def unfold(self) -> None:
         """From now on everything is computed in every pass."""
-        self._foldings = {}
+        self._foldings = {training: Folding() for training in (True, False)}
 
     def run(self, module: nn.Module, training: bool) -> Any:
         """What the module gives for the graph, called as it is."""
@@ -176,7 +172,7 @@ class Modular(Way):
     ) -> tuple[tuple[Tensor, ...], Weights]:
         """One member's class scores, what it adds to its loss, if anything, and its statistics afterwards."""
         self.base.train(training)
-        both, folding, kwargs = own | state, self._foldings.get(training), self._kwargs
+        both, folding, kwargs = own | state, self._foldings[training], self._kwargs
         if "run" in kwargs:
             run = Run.of(self._y, self.num_classes, train, moment.epoch, self.inputs.x)
             kwargs = kwargs | {"run": run}
