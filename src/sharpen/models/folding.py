@@ -11,6 +11,7 @@ before, with the same constants and the same other arguments. A call that goes a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 # Results that are no function of their arguments; and those without a tensor among their arguments that are constants.
-_RANDOM = "rand dropout bernoulli multinomial normal poisson exponential uniform geometric cauchy".split()
+_RANDOM = re.compile("rand|dropout|bernoulli|multinomial|normal|poisson|exponential|uniform|geometric|cauchy")
 _CREATED = (torch.zeros, torch.ones, torch.full, torch.arange, torch.eye, torch.tensor, torch.empty, torch.linspace)
 
 
@@ -87,8 +88,7 @@ class Folding:
         if not (tensors or func in _CREATED) or not all(map(self.is_constant, tensors)):
             self._note_writes(func, args, tensors)
             return run()
-        name = getattr(func, "__name__", "")
-        if any(part in name for part in _RANDOM):
+        if _RANDOM.search(getattr(func, "__name__", "")):
             return run()
         if self._recorded:
             return self._again(func, (args, dict(kwargs)), run)
