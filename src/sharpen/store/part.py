@@ -119,8 +119,16 @@ class Part:
         import pyarrow as pa
 
         schema = schema_of(self.folder.name).append(pa.field("file", pa.string()))
-        tables = [*(block for _, block in self._blocks), *(_named(name, table) for name, table in self._tables.items())]
+        tables = [*(block for _, block in self._blocks), *self._single()]
         return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def _single(self) -> list[pa.Table]:
+        """The tables that are not in a block yet, with the names of their files."""
+        import pyarrow as pa
+
+        file = pa.field("file", pa.string())
+        every = self._tables.items()
+        return [table.append_column(file, pa.repeat(pa.scalar(name, pa.string()), len(table))) for name, table in every]
 
     def write(self, name: str, content: bytes, table: pa.Table) -> None:
         """Writes a file, whole or not at all. The store must be locked, and this part fresh.
@@ -211,6 +219,8 @@ class Part:
         self._take(name, stamp, content)
 
     def _take(self, name: str, stamp: _Stamp, content: Content) -> None:
+        import pyarrow as pa
+
         self._known[name] = _Known(stamp, content.problem)
         if content.problem is not None:
             self._doubtful.add(name)
@@ -219,7 +229,7 @@ class Part:
         self._tables[name] = content.table
         self._on_table(content.table)
         if len(self._tables) >= _BLOCK_FILES:
-            self._blocks.append((set(self._tables), _joined(self._tables)))
+            self._blocks.append((set(self._tables), pa.concat_tables(self._single()).combine_chunks()))
             self._tables = {}
 
     def _forget(self, names: set[str]) -> None:
@@ -230,26 +240,14 @@ class Part:
         self._doubtful -= names
         for name in names:
             self._known.pop(name, None)
-        held = [name for name in names if self._tables.pop(name, None) is not None]
+        held = {name for name in names if self._tables.pop(name, None) is not None}
         for place, (block_names, block) in enumerate(self._blocks):
             if gone := block_names & names:
                 left = block.filter(pc.invert(pc.is_in(block["file"], pa.array(sorted(gone)))))
                 self._blocks[place] = (block_names - gone, left)
-                held += gone
+                held |= gone
         if held:
             self._on_loss()
-
-
-def _named(name: str, table: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    return table.append_column(pa.field("file", pa.string()), pa.repeat(pa.scalar(name, pa.string()), len(table)))
-
-
-def _joined(tables: dict[str, pa.Table]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.concat_tables([_named(name, table) for name, table in tables.items()]).combine_chunks()
 
 
 def _stamp(path: Path) -> _Stamp:

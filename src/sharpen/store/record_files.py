@@ -182,14 +182,16 @@ def read_file(path: Path) -> Content:
         return bad(f"it is cut off or damaged ({_first_line(error)})")
     known, found = schema.names, table.column_names
     unknown = [name for name in found if name not in known]
-    missing = [name for name in known if name not in found and name not in _LATER]
-    if missing:
-        return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
+    missing = [name for name in known if name not in found]
+    if lost := [name for name in missing if name not in _LATER]:
+        return bad(f"it does not hold {part} of this version (without {', '.join(lost[:3])})")
     if unknown and not checksum:  # a later version would have written one
         return bad(f"it holds columns that no version writes ({', '.join(map(printable, unknown[:3]))})")
     try:
         if not table.schema.equals(schema):
-            table = _completed(table.drop_columns(unknown), schema).cast(schema)
+            for name in missing:  # of `_LATER`: null, which is no part of ids
+                table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+            table = table.select(known).cast(schema)
         if not checksum:
             table.validate(full=True)
     except Exception as error:  # such as text that is no text, in values that no page checksum covers
@@ -224,9 +226,10 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
         wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
         if wrong:
             return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
-    if None in table["status"].to_pylist() or table["created"].null_count:
+    status = table["status"].to_pylist()
+    if None in status or table["created"].null_count:
         return "it holds a record without a status or a time"
-    diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
+    diverged = np.array(status) == "diverged"
     seconds = table["seconds"].to_numpy()
     if not np.all((seconds >= 0) & (seconds < _MOST_SECONDS)):
         return "it holds a record whose seconds are not a time that training takes"
@@ -236,13 +239,3 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
         if not np.all((scores >= 0) & (scores <= 1 + 1e-9) | np.isnan(scores) & diverged):
             return f"it holds a {name} score that is not from 0 to 1"
     return None
-
-
-def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of ``_LATER`` that it was written without: null, which is no part of ids."""
-    import pyarrow as pa
-
-    for name in schema.names:
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
-    return table.select(schema.names)

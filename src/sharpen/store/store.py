@@ -106,24 +106,26 @@ class Store:
             pass
 
     @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Says what is wrong where the block cannot write."""
+        try:
+            yield
+        except OSError as error:
+            way = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "fix that"
+            raise StoreError(
+                f"cannot write to the store {self.folder} ({error.strerror}); {way}, or name another with {as_given('store')}"
+            ) from error
+
+    @contextmanager
     def _writing(self, *parts: str) -> Iterator[None]:
         """Alone among all writers, with the folders there."""
-        try:
+        with self._failing():
             for part in (*parts, "claims"):
                 (self.folder / part).mkdir(parents=True, exist_ok=True)
                 if not os.access(self.folder / part, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             with locked(self.folder / "claims"):
                 yield
-        except OSError as error:
-            way = (
-                "free space, or name another"
-                if error.errno in (errno.ENOSPC, errno.EDQUOT)
-                else "fix that, or name another"
-            )
-            raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); {way} with {as_given('store')}"
-            ) from error
 
     def ids(self) -> Set[str]:
         """The ids of all recorded trials."""
@@ -222,9 +224,8 @@ class Store:
 
         traced = self._first_traced(self._rows())
         table = self._traces.table()
-        table = table.filter(pc.is_in(table["id"], pa.array(sorted(traced.keys() & set(ids)), pa.string()))).sort_by(
-            "file"
-        )
+        wanted = pa.array(sorted(traced.keys() & set(ids)), pa.string())
+        table = table.filter(pc.is_in(table["id"], wanted)).sort_by("file")
         values = table["values"].combine_chunks()
         offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
         columns = (table[name].to_pylist() for name in ("id", "name", "run"))
@@ -236,12 +237,9 @@ class Store:
 
     def claim(self, trials: Collection[Trial]) -> Claim | None:
         """Takes trials on for this process; None if another runner has some of them."""
-        try:
-            return claim(self.folder / "claims", key_of(trial.id for trial in trials), [trial.id for trial in trials])
-        except OSError as error:
-            raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); fix that, or name another with {as_given('store')}"
-            ) from error
+        ids = [trial.id for trial in trials]
+        with self._failing():
+            return claim(self.folder / "claims", key_of(ids), ids)
 
     def claims(self) -> list[Claim]:
         """What runners, this process among them, have taken on."""
@@ -349,9 +347,8 @@ def add_or_rescue(store: Store, records: Sequence[Record], *, keep_traces: bool 
     try:
         store.add(records, keep_traces=keep_traces)
     except StoreError as error:
-        what = (
-            "the 1 run that was just trained is" if len(records) == 1 else f"the {len(records)} runs just trained are"
-        )
+        one = "the 1 run that was just trained is"
+        what = one if len(records) == 1 else f"the {len(records)} runs just trained are"
         for place in dict.fromkeys((Path(tempfile.gettempdir()), Path.home(), Path.cwd())):
             try:
                 other = Store(tempfile.mkdtemp(dir=place, prefix="sharpen-rescued-store-"))
