@@ -17,7 +17,7 @@ from sharpen.errors import InputError, as_given
 from sharpen.graph import Graph
 from sharpen.training import train
 from sharpen.training.device import check_precision
-from sharpen.training.trials import shared
+from sharpen.training.trials import populations
 from sharpen.trial import Record, Trial
 
 _LOOK_SECONDS = 0.5
@@ -375,11 +375,8 @@ def _shares(trials: Sequence[Trial], wanted: int) -> list[list[int]]:
     >>> _shares([Trial(model="mlp"), Trial(model="gcn"), Trial(model="gcn", seed=1), Trial(model="gcn", seed=2)], 2)
     [[0], [1, 2], [3]]
     """
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for place, trial in enumerate(trials):
-        groups.setdefault(shared(trial), []).append(place)
     size = -(-len(trials) // wanted)
-    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
+    return [group[i : i + size] for group in populations(trials) for i in range(0, len(group), size)]
 
 
 def _many(count: int, thing: str) -> str:

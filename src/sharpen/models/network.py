@@ -77,8 +77,8 @@ class Network:
     convolution: Convolution
     num_features: int
     num_classes: int
-    layers: int
-    hidden: int
+    layers: int = 2
+    hidden: int = 64
     norm: str = "none"
     residual: bool = False
     input_linear: bool = False

@@ -8,7 +8,7 @@ with fused kernels; it takes its place wherever a class has a ``fused``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -57,18 +57,9 @@ class PaperNetwork(nn.Module):
         self.dropout = Dropout(dropout)
 
     @classmethod
-    def fused(
-        cls,
-        num_features: int,
-        num_classes: int,
-        layers: int = 2,
-        hidden: int = 64,
-        norm: str = "none",
-        residual: bool = False,
-        input_linear: bool = False,
-    ) -> Network:
-        """The fast path of a population."""
-        return Network(cls.convolution, num_features, num_classes, layers, hidden, norm, residual, input_linear)
+    def fused(cls, *args: Any, **kwargs: Any) -> Network:
+        """The fast path of a population; arguments are those of :class:`Network` after the convolution."""
+        return Network(cls.convolution, *args, **kwargs)
 
     @staticmethod
     def pyg_layer(width_in: int, width_out: int) -> nn.Module:

@@ -93,10 +93,7 @@ def train(
             "several processes can share batches only, but a trial sees the whole graph at once; give it a batching, such as "
             "clusters-64-4, or start one process"
         )
-    records: list[Record | None] = [None] * len(resolved)
-    members: dict[tuple[object, ...], list[int]] = {}
-    for index, trial in enumerate(resolved):
-        members.setdefault(shared(trial), []).append(index)
+    records: dict[int, Record] = {}
     total = sum(trial.epochs or 0 for trial in resolved)
 
     width = max((trial.hidden or 0 for trial in resolved), default=0)
@@ -105,7 +102,7 @@ def train(
         kept = None if checkpoints is None else Path(checkpoints)
         call = Call(dataset, where, precision, terms, bar, on_records, kept)
         inputs = _inputs(dataset.graph, where, dtype, precision)
-        for indices in members.values():
+        for indices in populations(resolved):
             group = [resolved[i] for i in indices]
             blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, group[0])
             if group[0].batching is not None:
@@ -116,19 +113,18 @@ def train(
                 except torch.OutOfMemoryError:
                     raise InputError(too_large(blueprint, where)) from None
                 done = train_full(way, blueprint, call, group)
-            for index, record in zip(indices, done, strict=True):
-                records[index] = record
-    return [record for record in records if record is not None]
+            records.update(zip(indices, done, strict=True))
+    return [records[index] for index in range(len(resolved))]
 
 
-_KEPT: ContextVar[list[tuple[tuple[object, ...], Inputs]] | None] = ContextVar("kept inputs", default=None)
+_KEPT: ContextVar[dict[tuple[object, ...], Inputs] | None] = ContextVar("kept inputs", default=None)
 
 
 @contextmanager
 def inputs_kept() -> Iterator[None]:
     """Within the block, what is made of a graph and brought to a device serves the calls of :func:`train` that follow, until one is
     for another graph: a study trains hundreds of populations of one graph, some of which take milliseconds."""
-    token = _KEPT.set([])
+    token = _KEPT.set({})
     try:
         yield
     finally:
@@ -139,9 +135,10 @@ def _inputs(graph: Graph, device: torch.device, dtype: torch.dtype, precision: s
     kept, key = _KEPT.get(), (graph, device, precision)
     if kept is None:
         return Inputs(graph, device, dtype)
-    if not kept or kept[0][0][0] is not graph or kept[0][0][1:] != key[1:]:
-        kept[:] = [(key, Inputs(graph, device, dtype))]
-    return kept[0][1]
+    if key not in kept:
+        kept.clear()
+        kept[key] = Inputs(graph, device, dtype)
+    return kept[key]
 
 
 def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, metric: str | None = None) -> Dataset:
@@ -222,6 +219,18 @@ def shared(trial: Trial) -> tuple[object, ...]:
     fields = [name for name in ARCHITECTURE if own is None or name != "dropout"]
     architecture = (trial.model, trial.model_args, *(getattr(trial, name) for name in fields))
     return (*architecture, trial.epochs, trial.lam_max is not None, trial.batching, trial.prior is not None)
+
+
+def populations(trials: Sequence[Trial]) -> list[list[int]]:
+    """The places of resolved trials that are trained together.
+
+    >>> populations([Trial(model="mlp"), Trial(model="gcn"), Trial(model="gcn", seed=1)])
+    [[0], [1, 2]]
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, trial in enumerate(trials):
+        groups.setdefault(shared(trial), []).append(place)
+    return list(groups.values())
 
 
 def blueprint_of(num_features: int, num_classes: int, trial: Trial) -> Blueprint:
