@@ -94,19 +94,12 @@ class _Run:
             each.copy_(steps)
 
     def step(self, gradients: list[Tensor]) -> None:
-        adam(
-            self._parameters,
-            [gradients[k][self._members].contiguous() for k in self._which],
-            self._first,
-            self._second,
-            [],
-            self._steps,
-            fused=True,
-            amsgrad=False,
-            beta1=BETA_1,
-            beta2=BETA_2,
-            lr=self._lr,
-            weight_decay=self._weight_decay,
-            eps=EPSILON,
-            maximize=False,
-        )
+        own, moments = [gradients[k][self._members].contiguous() for k in self._which], (self._first, self._second)
+        settings = {
+            "lr": self._lr,
+            "weight_decay": self._weight_decay,
+            "beta1": BETA_1,
+            "beta2": BETA_2,
+            "eps": EPSILON,
+        }
+        adam(self._parameters, own, *moments, [], self._steps, fused=True, amsgrad=False, maximize=False, **settings)

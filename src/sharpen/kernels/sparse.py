@@ -11,8 +11,7 @@ the first layer's weights).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -55,13 +54,8 @@ class Csr:
         """The same matrix as scipy holds it, on the CPU."""
         csr = sp.csr_array(matrix)
         csr.sort_indices()
-        return cls(
-            torch.from_numpy(csr.indptr.astype(np.int32)),
-            torch.from_numpy(csr.indices.astype(np.int32)),
-            torch.from_numpy(np.asarray(csr.data)).to(dtype),
-            csr.shape[1],
-            symmetric,
-        )
+        rowptr, col = (torch.from_numpy(part.astype(np.int32)) for part in (csr.indptr, csr.indices))
+        return cls(rowptr, col, torch.from_numpy(np.asarray(csr.data)).to(dtype), csr.shape[1], symmetric)
 
     @property
     def num_rows(self) -> int:
@@ -78,9 +72,8 @@ class Csr:
 
     def to(self, device: torch.device | str) -> Csr:
         """This matrix on another device."""
-        return replace(
-            self, rowptr=self.rowptr.to(device), col=self.col.to(device), value=self.value.to(device), _parent=None
-        )
+        parts = (part.to(device) for part in (self.rowptr, self.col, self.value))
+        return Csr(*parts, self.num_cols, self.symmetric)
 
     @cached_property
     def row(self) -> Tensor:
@@ -104,10 +97,8 @@ class Csr:
     @cached_property
     def t(self) -> Csr:
         """The transpose."""
-        if self.symmetric:
-            return self
-        if self._parent is not None:
-            return self._parent
+        if self.symmetric or self._parent is not None:
+            return self._parent or self
         ends = torch.arange(self.num_cols + 1, dtype=self.col.dtype, device=self.col.device)
         rowptr = torch.searchsorted(self.col[self.order], ends, out_int32=True)
         return Csr(rowptr, self.row[self.order].int(), self.value[self.order], self.num_rows, _parent=self)
@@ -158,21 +149,6 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
             to.addmm_(s.matrix, each, beta=int(accumulate))
 
 
-def _fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
-    """Stacks of members that :func:`torch.func.vmap` stacks once more, as larger stacks of members.
-
-    Args:
-        size: How many stacks there are.
-        in_dims: Where each tensor has them; None for one that all share.
-        tensors: The stacks.
-
-    >>> [t.shape for t in _fold(3, (1, None), torch.ones(1, 3, 5), torch.ones(1, 7))]
-    [torch.Size([3, 5]), torch.Size([3, 7])]
-    """
-    stacked = [t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims)]  # noqa: B905
-    return [t.flatten(0, 1) for t in stacked]
-
-
 class Stacked(torch.autograd.Function):
     """An operation on stacks of members: the first ``stacks`` of its arguments are such, the others the same for all.
 
@@ -184,16 +160,19 @@ class Stacked(torch.autograd.Function):
     @classmethod
     def vmap(cls, info: Any, in_dims: Any, *inputs: Any) -> Any:
         assert all(dim is None for dim in in_dims[cls.stacks :])
-        folded = _fold(info.batch_size, in_dims, *inputs[: cls.stacks])
-        return cls.apply(*folded, *inputs[cls.stacks :]).unflatten(0, (info.batch_size, -1)), 0
+        size = info.batch_size
+        stacked = [
+            t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0)
+            for t, dim in zip(inputs[: cls.stacks], in_dims, strict=False)
+        ]
+        folded = [t.flatten(0, 1) for t in stacked]
+        return cls.apply(*folded, *inputs[cls.stacks :]).unflatten(0, (size, -1)), 0
 
 
 class _Spmm(Stacked):
     @staticmethod
     def forward(x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
-        new = x.new_empty(x.shape[0], s.num_rows, x.shape[2]) if onto is None else None
-        out = new if onto is None else onto if overwrite else onto.clone()
-        assert out is not None
+        out = x.new_empty(x.shape[0], s.num_rows, x.shape[2]) if onto is None else onto if overwrite else onto.clone()
         spmm_into(out, s, x, accumulate=onto is not None)
         return out
 

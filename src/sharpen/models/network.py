@@ -15,6 +15,7 @@ connection only adds to W'. Said this way, a layer is one matrix product and one
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,6 +106,11 @@ class Network:
         initials["head.weight"] = fan_in(hidden, hidden, self.num_classes)
         initials["head.bias"] = fan_in(hidden, self.num_classes)
         return initials
+
+    @property
+    def num_weights(self) -> int:
+        """How many numbers the parameters of one run are."""
+        return sum(math.prod(initial.shape) for initial in self.initials.values())
 
     def statistics(self, members: int, device: torch.device, dtype: torch.dtype) -> dict[str, Tensor]:
         """Batch norm's running statistics at the start; empty without batch norm."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -100,20 +100,14 @@ class Modular(Way):
         return self._kept
 
     def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
-        made: dict[tuple[object, ...], nn.Module] = {}
+        @cache
+        def made(seed: int, dropout: float | None) -> nn.Module:
+            # On the host first: weights then do not depend on the device.
+            one = self.blueprint.build(seed, **({} if dropout is None else {"dropout": dropout}))
+            grows = any(isinstance(p, nn.parameter.UninitializedParameter) for p in one.parameters())
+            return self._grown(one, seed) if grows else one
 
-        def module(trial: Trial) -> nn.Module:
-            rate = {"dropout": trial.dropout} if self.blueprint.takes_rates and trial.dropout is not None else {}
-            key = (trial.seed, trial.dropout)
-            if key not in made:
-                # On the host first: weights then do not depend on the device.
-                one = self.blueprint.build(trial.seed, **rate)
-                if any(isinstance(p, nn.parameter.UninitializedParameter) for p in one.parameters()):
-                    one = self._grown(one, trial.seed)
-                made[key] = one
-            return made[key]
-
-        modules = [module(trial) for trial in trials]
+        modules = [made(trial.seed, trial.dropout if self.blueprint.takes_rates else None) for trial in trials]
 
         def stacked(named: str) -> Weights:
             rows = [dict(getattr(one, named)()) for one in modules]
@@ -123,11 +117,10 @@ class Modular(Way):
 
     def _grown(self, module: nn.Module, seed: int) -> nn.Module:
         """A module with layers of open width, once it has seen the graph; its first weights come from the seed."""
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.default_generator.manual_seed(seed)
             args, kwargs = arguments(module, self.inputs, self.num_classes)
-            with torch.no_grad():
-                module.eval()(*args, **kwargs)
+            module.eval()(*args, **kwargs)
         return module
 
     def _stack(self, values: Sequence[Tensor]) -> Tensor:
@@ -174,8 +167,7 @@ class Modular(Way):
         self.base.train(training)
         both, folding, kwargs = own | state, self._foldings[training], self._kwargs
         if "run" in kwargs:
-            run = Run.of(self._y, self.num_classes, train, moment.epoch, self.inputs.x)
-            kwargs = kwargs | {"run": run}
+            kwargs = kwargs | {"run": Run.of(self._y, self.num_classes, train, moment.epoch, self.inputs.x)}
         with OneRun(keys, moment.epoch, self.inputs, moment.first, folding, self._products):
             out = functional_call(self.base, both, self._args, kwargs)
         outs = tuple(each.picked() if type(each) is Messages else each for each in _as_pair(out))
