@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sharpen.cluster.connection import HERE, check_place, connected
-from sharpen.cluster.parcel import Parcel, pack
+from sharpen.cluster.parcel import pack
 from sharpen.cluster.task import Board, OtherCode, Report, ready, source, train_population
 from sharpen.cluster.view import WorkersView
 from sharpen.datasets import Dataset
@@ -74,12 +75,7 @@ class Pool:
         view: Is told now and then, while the end of a population is waited for, what is under way.
     """
 
-    def __init__(
-        self,
-        device: str = "auto",
-        precision: str = "float32",
-        view: WorkersView | None = None,
-    ) -> None:
+    def __init__(self, device: str = "auto", precision: str = "float32", view: WorkersView | None = None) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -243,8 +239,8 @@ class Pool:
     def labels(self) -> dict[str, str]:
         """By id, the names of the machines; of several with one name, with the beginning of their id."""
         names = {node["NodeID"]: node["NodeManagerHostname"] for node in self._ray.nodes()}
-        several = {name for name in names.values() if list(names.values()).count(name) > 1}
-        return {id_: f"{name}/{id_[:4]}" if name in several else name for id_, name in names.items()}
+        times = Counter(names.values())
+        return {id_: f"{name}/{id_[:4]}" if times[name] > 1 else name for id_, name in names.items()}
 
     def _look(self) -> None:
         if not self._view.visible or time.monotonic() < self._next_look:
@@ -255,13 +251,9 @@ class Pool:
         except self._ray.exceptions.RayError:  # nothing to see is no reason to end
             return
         labels, known = self.labels(), {task.number: task.what for task in self._tasks.values()}
-        self._view.update(
-            {
-                report.number: (labels.get(report.node, report.node[:4]), known[report.number], report)
-                for report in reports
-                if report.number in known
-            }
-        )
+        under_way = [report for report in reports if report.number in known]
+        named = {each.number: (labels.get(each.node, each.node[:4]), known[each.number], each) for each in under_way}
+        self._view.update(named)
 
     def close(self) -> None:
         """Gives up what is under way."""
@@ -274,7 +266,7 @@ class Pool:
         if id(data) not in self._parcels:
             graph = data.graph if isinstance(data, Dataset) else data
             _ = graph.adjacency  # made here, once, and not by every worker
-            parcel: Parcel = pack(data)
+            parcel = pack(data)
             self._parcels[id(data)] = (data, self._ray.put(parcel), parcel.nbytes)
         return self._parcels[id(data)][1:]
 
@@ -357,9 +349,8 @@ def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
     """Memory that a population on a CPU will take at most; :func:`sharpen.train` keeps to few members at a time there."""
     graph = data.graph if isinstance(data, Dataset) else data
     if trial.batching is not None:
-        one_layer = (
-            4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
-        )  # of all nodes, to evaluate it
+        # Of all nodes, to evaluate it.
+        one_layer = 4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
         return _PROCESS_BYTES + 2 * size + max(one_layer, _METIS_BYTES * graph.adjacency.nnz)
     activation = max(4 * graph.num_nodes * (trial.hidden or 1), _LEAST_ACTIVATION_BYTES)
     return _PROCESS_BYTES + 2 * size + _ACTIVATIONS * (trial.layers or 1) * activation

@@ -72,8 +72,8 @@ class Csr:
 
     def to(self, device: torch.device | str) -> Csr:
         """This matrix on another device."""
-        parts = (part.to(device) for part in (self.rowptr, self.col, self.value))
-        return Csr(*parts, self.num_cols, self.symmetric)
+        rowptr, col, value = (part.to(device) for part in (self.rowptr, self.col, self.value))
+        return Csr(rowptr, col, value, self.num_cols, self.symmetric)
 
     @cached_property
     def row(self) -> Tensor:

@@ -121,15 +121,9 @@ class ClusterBatches:
                         weight.append(graph.weight[begin:end][inside])
             finally:
                 places[nodes] = -1
-        return Batch(
-            nodes,
-            np.concatenate(rowptr).astype(np.int32),
-            np.concatenate(seen),
-            core=len(nodes),
-            probability=len(parts) / graph.num_parts,
-            symmetric=True,
-            weight=np.concatenate(weight) if weight else None,
-        )
+        share, weights = len(parts) / graph.num_parts, np.concatenate(weight) if weight else None
+        ends = np.concatenate(rowptr).astype(np.int32)
+        return Batch(nodes, ends, np.concatenate(seen), len(nodes), share, symmetric=True, weight=weights)
 
 
 class NeighborBatches:

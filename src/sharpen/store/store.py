@@ -290,16 +290,15 @@ class Store:
         cell = re.sub(r"[^\w.-]", "_", f"{dataset}-{model}").lstrip(".")[:100]  # a graph may be called anything
         buffer = pa.BufferOutputStream()
         # No statistics, no second schema: they would be most of a small file. Checksums, because a record is for long.
-        pq.write_table(
-            table,
-            buffer,
-            compression="zstd",
-            write_statistics=False,
-            store_schema=False,
-            write_page_checksum=True,
-            use_dictionary=[column for column in table.column_names if column not in ("values", "val", "test")],
-            column_encoding={"values.list.element": "BYTE_STREAM_SPLIT"} if "values" in table.column_names else None,
-        )
+        settings = {
+            "write_statistics": False,
+            "store_schema": False,
+            "write_page_checksum": True,
+            "compression": "zstd",
+        }
+        words = [column for column in table.column_names if column not in ("values", "val", "test")]
+        floats = {"values.list.element": "BYTE_STREAM_SPLIT"} if "values" in table.column_names else None
+        pq.write_table(table, buffer, use_dictionary=words, column_encoding=floats, **settings)
         content = buffer.getvalue().to_pybytes()
         part.write(name_of(cell, {record.trial.id for record in records}, content), content, table)
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -132,10 +131,9 @@ class BatchedPopulation(Members):
         per_step = self.batching.per_step
         numbers = self.labeled.new_zeros(len(self.STEP), self.members)
         gradients = [torch.zeros_like(p) for p in self.parameters.values()]
-        before = {name: value.clone() for name, value in self.statistics.items()}
         statistics = {name: torch.zeros_like(value) for name, value in self.statistics.items()}
         for when, batch in batches:
-            after = {name: value.clone() for name, value in before.items()}
+            after = {name: value.clone() for name, value in self.statistics.items()}
             loss, parts = self._loss(when, batch, after)
             # Members share nothing, so the gradient of the sum is each member's own.
             own = torch.autograd.grad(loss.sum(), list(self.parameters.values()), materialize_grads=True)
@@ -171,13 +169,14 @@ class BatchedPopulation(Members):
         """Exact class scores of all nodes, [R, N, C], in the parted order."""
         parameters = {name: weights[name].detach() for name in self.parameters}
         statistics = {name: weights[name] for name in self.statistics}
+        ranks = self.ranks
         return layerwise_logits(
             self.network,
             parameters,
             statistics,
             self.parted,
-            owner=lambda run: run % self.ranks.world == self.ranks.rank,
-            share=self.ranks.share_runs,
+            lambda run: run % ranks.world == ranks.rank,
+            ranks.share_runs,
         )
 
     def _scores(self) -> Tensor:
@@ -192,15 +191,12 @@ class BatchedPopulation(Members):
 
     def state(self) -> dict[str, Tensor]:
         """All that changes during training: tensors by name, the very ones, so that writing to them restores a state."""
-        named: dict[str, Any] = {f"parameters.{name}": p.detach() for name, p in self.parameters.items()}
-        named |= {f"statistics.{name}": value for name, value in self.statistics.items()}
-        named |= {f"best.{name}": value for name, value in self.best_weights.items()}
+        groups = {"parameters": self.parameters, "statistics": self.statistics, "best": self.best_weights}
         for moments in ("first", "second"):
-            for name, value in zip(self.parameters, getattr(self.adam, moments), strict=True):
-                named[f"adam.{moments}.{name}"] = value
-        for name in ("epoch_number", "traces", "alive", "best_val", "best_epoch", "seconds"):
-            named[name] = getattr(self, name)
-        return named
+            groups[f"adam.{moments}"] = dict(zip(self.parameters, getattr(self.adam, moments), strict=True))
+        named = {f"{of}.{name}": value.detach() for of, group in groups.items() for name, value in group.items()}
+        single = ("epoch_number", "traces", "alive", "best_val", "best_epoch", "seconds")
+        return named | {name: getattr(self, name) for name in single}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Goes on from a state; of several processes only the first one's is looked at."""

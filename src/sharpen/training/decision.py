@@ -125,8 +125,7 @@ def _waits(way: Modular) -> str:
 
 def _reason(error: Exception) -> str:
     text = str(error)
-    for part, says in _REASONS:
-        if part in text:
-            return says
-    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if known := next((says for part, says in _REASONS if part in text), None):
+        return known
+    first = (text.strip().splitlines() or [type(error).__name__])[0]
     return f"torch cannot vectorise it ({first[:160]})"

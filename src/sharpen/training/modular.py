@@ -53,7 +53,7 @@ class Modular(Way):
         self.base = blueprint.build(seed=0).to(inputs.device, inputs.dtype)
         # What grows when it is first called, as PyG's layers of open width, grows now.
         with named_failures(blueprint):
-            scores = self.run(self.base, training=False)
+            scores = self.run(self.base)
         check_scores(_as_pair(scores)[0], blueprint.title, inputs.num_nodes, blueprint.num_classes)
         self._args, self._kwargs = arguments(self.base, inputs, blueprint.num_classes)
         self._foldings = {training: self._folding() for training in (True, False)}
@@ -74,11 +74,11 @@ class Modular(Way):
         """From now on everything is computed in every pass."""
         self._foldings = {training: Folding() for training in (True, False)}
 
-    def run(self, module: nn.Module, training: bool) -> Any:
-        """What the module gives for the graph, called as it is."""
+    def run(self, module: nn.Module) -> Any:
+        """What the module gives for the graph in evaluation, called as it is."""
         args, kwargs = arguments(module, self.inputs, self.num_classes)
         with undisturbed(self.inputs.device), torch.no_grad():
-            return module.train(training)(*args, **kwargs)
+            return module.eval()(*args, **kwargs)
 
     @cached_property
     def activation_bytes(self) -> int:
@@ -104,8 +104,12 @@ class Modular(Way):
         def made(seed: int, dropout: float | None) -> nn.Module:
             # On the host first: weights then do not depend on the device.
             one = self.blueprint.build(seed, **({} if dropout is None else {"dropout": dropout}))
-            grows = any(isinstance(p, nn.parameter.UninitializedParameter) for p in one.parameters())
-            return self._grown(one, seed) if grows else one
+            if any(isinstance(p, nn.parameter.UninitializedParameter) for p in one.parameters()):
+                # Layers of open width, once they have seen the graph.
+                with torch.random.fork_rng(devices=[]):
+                    torch.default_generator.manual_seed(seed)
+                    self.run(one)
+            return one
 
         modules = [made(trial.seed, trial.dropout if self.blueprint.takes_rates else None) for trial in trials]
 
@@ -114,14 +118,6 @@ class Modular(Way):
             return {name: self._stack([row[name] for row in rows]) for name in rows[0]}
 
         return stacked("named_parameters"), stacked("named_buffers")
-
-    def _grown(self, module: nn.Module, seed: int) -> nn.Module:
-        """A module with layers of open width, once it has seen the graph; its first weights come from the seed."""
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.default_generator.manual_seed(seed)
-            args, kwargs = arguments(module, self.inputs, self.num_classes)
-            module.eval()(*args, **kwargs)
-        return module
 
     def _stack(self, values: Sequence[Tensor]) -> Tensor:
         stack = torch.stack([value.detach() for value in values]).to(self.inputs.device)
