@@ -98,9 +98,9 @@ class StoredGraph(CompressedGraph):
                 shape = (len(starts) - 1, int(about["features"]))
                 x = torch.sparse_csr_tensor(starts, column, entries, size=shape, check_invariants=False)
             names, title = tuple(map(str, about["class_names"])), str(about["name"])
+        except InputError:
+            raise
         except (FileNotFoundError, NotADirectoryError, EOFError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(
                 f"{where} is not a stored graph ({type(error).__name__}: {error}); make it with store_graph"
             ) from error

@@ -134,9 +134,8 @@ class Blueprint:
             raise
         except Exception as error:
             says = f"{type(error).__name__}: {error}".removeprefix("TypeError: ")
-            raise InputError(
-                f"{self.title} could not be made: {says}; what else it needs goes into model_args"
-            ) from None
+            why = f"{self.title} could not be made: {says}; what else it needs goes into model_args"
+            raise InputError(why) from None
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -167,13 +166,10 @@ class Blueprint:
         """The arguments of somebody's own class or function, in its own names."""
         out: dict[str, Any] = {}
         if not self._positional:
-            out = {
-                str(self._own_name(name)): getattr(self, name)
-                for name in ("num_features", "num_classes")
-            }  # fmt: skip
+            out = {str(self._own_name(name)): getattr(self, name) for name in ("num_features", "num_classes")}
+        anything = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
         for name, value in settings.items():
             own = self._own_name(name) or name
-            anything = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
             if own not in self._parameters and not anything:
                 takes = ", ".join(self._parameters)
                 raise InputError(f"{self.title} takes no {name}; it takes {takes or 'nothing'}: leave {name} out")
