@@ -278,6 +278,16 @@ class Record:
     metrics: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
 
+RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
+"""What a table says of a record, its metrics aside."""
+
+
+def row_of(record: Record, unknown: float | None = None) -> dict[str, Any]:
+    """A record as a row of a table: its description, its results and its metrics, some of which may be unknown."""
+    row = asdict(record.trial) | {name: getattr(record, name) for name in RESULTS}
+    return row | {name: record.metrics.get(name, unknown) for name in (*METRICS, *LAST)}
+
+
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     """A table with one row per trial: its description and what it gave. Where λ is fixed, ``lam_max`` is NaN.
 
@@ -287,13 +297,7 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    scalars = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
-    rows: list[dict[str, Any]] = [
-        asdict(record.trial)
-        | {name: getattr(record, name) for name in scalars}
-        | {name: record.metrics.get(name, math.nan) for name in (*METRICS, *LAST)}
-        for record in records
-    ]
-    columns = [f.name for f in fields(Trial)] + [*scalars, *METRICS, *LAST]
+    rows = [row_of(record, unknown=math.nan) for record in records]
+    columns = [f.name for f in fields(Trial)] + [*RESULTS, *METRICS, *LAST]
     # All of them None would be a column of no type at all.
     return pd.DataFrame(rows, columns=columns).astype({"lam_max": float} | dict.fromkeys(_WORDS, "string"))

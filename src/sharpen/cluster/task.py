@@ -32,9 +32,6 @@ class Report:
         pid: The process on that machine.
         attempt: 1, or more if workers that had it were lost.
         done, total: Epochs of single members.
-
-    >>> Report(number=0, node="3fa2", pid=17, attempt=1, done=50, total=200).share
-    0.25
     """
 
     number: int
@@ -44,11 +41,6 @@ class Report:
     done: int
     total: int
 
-    @property
-    def share(self) -> float:
-        """How much of it is done."""
-        return self.done / self.total
-
 
 class Board:
     """Where populations report: an actor, so that the driver can look at all of them at once. What it knows may be lost.
@@ -56,8 +48,8 @@ class Board:
     >>> board = Board()
     >>> board.begin(Report(number=0, node="3fa2", pid=17, attempt=1, done=0, total=200))
     >>> board.advance(0, 1, 50)
-    >>> [report.share for report in board.look()]
-    [0.25]
+    >>> [report.done for report in board.look()]
+    [50]
     """
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import json
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -22,12 +22,11 @@ import numpy as np
 
 from sharpen.errors import printable
 from sharpen.revision import revision
-from sharpen.trial import LAST, METRICS, Record, Trial, id_of
+from sharpen.trial import LAST, METRICS, RESULTS, Record, Trial, id_of, row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
 _PROVENANCE = ("versions", "revision", "created", "members", "rerun")
 _RESULT_TYPES = {
     "id": str,
@@ -99,7 +98,7 @@ def schema_of(part: str) -> pa.Schema:
     if part == "traces":
         columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
-        results = (*_RESULTS, *METRICS, *LAST, *_PROVENANCE)
+        results = (*RESULTS, *METRICS, *LAST, *_PROVENANCE)
         columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
         columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
     return pa.schema(list(columns.items()))
@@ -123,9 +122,7 @@ def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Ta
 
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     rows = [
-        asdict(record.trial)
-        | {name: getattr(record, name) for name in _RESULTS}
-        | {name: record.metrics.get(name) for name in (*METRICS, *LAST)}
+        row_of(record)
         | {
             "id": record.trial.id,
             "versions": json.dumps(record.versions, sort_keys=True),
