@@ -206,10 +206,9 @@ def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | N
         return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
 
     align = 8 if device.type == "cuda" else 1
-    if isinstance(matrix, Tensor):
-        return FixedMatrix(matrix, before=before, align=align)
-    if isinstance(matrix, np.ndarray):
-        return FixedMatrix(on_device(matrix), before=before, align=align)
+    if isinstance(matrix, Tensor | np.ndarray):
+        dense = on_device(matrix) if isinstance(matrix, np.ndarray) else matrix
+        return FixedMatrix(dense, before=before, align=align)
     csc = sp.csc_array(matrix)
     full, _ = _partition(csc, cost_on(device))
     if full.all():

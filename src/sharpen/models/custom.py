@@ -105,17 +105,14 @@ def _own(module: Any) -> str:
 def _from_file(name: str, place: str) -> tuple[Any, bytes]:
     path = Path(place)
     if not path.is_file():
-        raise InputError(
-            f"is {name!r}, but there is no file {place} in {Path.cwd()}; name it by its path", field="model"
-        )
+        why = f"there is no file {place} in {Path.cwd()}; name it by its path"
+        raise InputError(f"is {name!r}, but {why}", field="model")
     source = path.read_bytes()
     try:
         ast.parse(source, place)
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(
-            f"{place}{f', line {line}' if line else ''} is no Python: {getattr(error, 'msg', error)}"
-        ) from None
+        where = f"{place}, line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else place
+        raise InputError(f"{where} is no Python: {getattr(error, 'msg', error)}") from None
     unique = f"_sharpen_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(unique, path)
     assert spec is not None
@@ -149,16 +146,12 @@ def _run(load: Callable[[], Any], place: str, path: str) -> Any:
     try:
         return load()
     except Exception as error:
-        where = place_of(error, Path(importlib.__file__).parent, Path(__file__))
-        where = where.replace(f"{Path(path).name}, ", "")
+        where = place_of(error, Path(importlib.__file__).parent, Path(__file__)).replace(f"{Path(path).name}, ", "")
         raise InputError(f"{place} could not be imported{where}: {type(error).__name__}: {error}") from None
 
 
 def place_of(error: BaseException, *others: Path) -> str:
     """The file and line of somebody's own code that an error comes from; empty where all of it lies in these other folders."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<", *map(str, others)))
-    ]
+    every, strange = traceback.extract_tb(error.__traceback__), ("<", *map(str, others))
+    frames = [frame for frame in every if not frame.filename.startswith(strange)]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

@@ -16,12 +16,10 @@ import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
-from sharpen.trial import Record, Trial
+from sharpen.trial import RESULTS, Record, Trial
 from sharpen.whole import written_whole
 
-_SCALARS = (
-    "val", "test", "best_epoch", "status", "seconds", "device", "precision", "versions", "members", "way", "metrics",
-)  # fmt: skip
+_SCALARS = (*RESULTS, "versions", "members", "metrics")
 _ENDING = ".finished.safetensors"
 
 
@@ -122,10 +120,8 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     """
     from safetensors.torch import save
 
-    data = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, {"about": json.dumps(about)}
-    )
-    _write(path, data)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+    _write(path, save(tensors, {"about": json.dumps(about)}))
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -146,10 +142,8 @@ def read_checkpoint(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Ten
         raise InputError(f"{path} is not a checkpoint of sharpen ({error}); remove it to start anew") from None
     for key, value in about.items():
         if written.get(key) != value:
-            raise InputError(
-                f"{path} was written for another training ({key} {written.get(key)}, now {value}); give another folder, "
-                f"or remove it"
-            )
+            what = f"{key} {written.get(key)}, now {value}"
+            raise InputError(f"{path} was written for another training ({what}); give another folder, or remove it")
     return state, written
 
 
@@ -173,9 +167,7 @@ def keep_records(folder: Path, records: Sequence[Record], about: Mapping[str, An
     if all(record.logits is not None for record in records):
         arrays["logits"] = np.stack([record.logits for record in records if record.logits is not None])
     scalars = [
-        {name: getattr(record, name) for name in _SCALARS}
-        | {"trial": asdict(record.trial), "model_digest": record.model_digest}
-        for record in records
+        {name: getattr(record, name) for name in _SCALARS} | {"trial": asdict(record.trial)} for record in records
     ]
     path = checkpoint_path(folder, [record.trial for record in records]).with_suffix(_ENDING)
     state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in arrays.items()}
@@ -190,7 +182,7 @@ def kept_records(folder: Path, about: Mapping[str, Any]) -> dict[str, Record]:
             arrays, written = read_checkpoint(path, about)
             records = [
                 Record(
-                    **{name: each[name] for name in (*_SCALARS, "model_digest")},
+                    **{name: each[name] for name in _SCALARS},
                     trial=Trial(**each["trial"]),
                     traces={name[7:]: value[r].numpy() for name, value in arrays.items() if name.startswith("traces.")},
                     logits=arrays["logits"][r].numpy() if "logits" in arrays else None,

@@ -113,7 +113,12 @@ class Members:
         def column(name: str) -> Tensor:
             return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
 
-        priors = _priors(trials, splits, y, num_classes)
+        priors: list[list[float]] | None = None
+        if all(trial.prior is not None for trial in trials):  # all have one, or none
+            known = y.cpu().numpy()
+            labels = [known[split.train.numpy()] for split in splits]
+            both = zip(trials, labels, strict=True)
+            priors = [proportions(str(trial.prior), num_classes, own, known) for trial, own in both]
         self.objective = Objective.of(trials, terms.class_weight, priors, device, dtype)
         drops = [trial.dropout or 0.0 for trial in trials]
         self.dropout = torch.tensor(drops, dtype=dtype, device=device) if any(drops) else None
@@ -200,30 +205,18 @@ class Members:
     def _metrics(self, best: Tensor, last: Tensor) -> dict[str, Tensor]:
         """What else is recorded of the members' class scores at the chosen and at the last epoch, by name, [R]."""
         found: dict[str, Tensor] = {}
+        step = max(1, _SCORES_AT_ONCE // best[0].numel())
         for ending, logits in (("", best), ("_last", last)):
-            step = max(1, _SCORES_AT_ONCE // logits[0].numel())
-            parts = [self._some_metrics(logits[i : i + step], slice(i, i + step)) for i in range(0, self.members, step)]
+            parts = []
+            for some in (slice(i, i + step) for i in range(0, self.members, step)):
+                used = class_use(logits[some], self.y, self.labeled[some], self.unlabeled[some])
+                scores = held_out_scores(logits[some], self.y, self.masks["val"][some], self.masks["test"][some])
+                parts.append(scores | {"class_use": used.double()})
             found |= {f"{name}{ending}": torch.cat([part[name] for part in parts]) for name in parts[0]}
         return found | {f"{part}_last": self._score(last, self.masks[part]) for part in ("val", "test")}
-
-    def _some_metrics(self, logits: Tensor, members: slice) -> dict[str, Tensor]:
-        scores = held_out_scores(logits, self.y, self.masks["val"][members], self.masks["test"][members])
-        used = class_use(logits, self.y, self.labeled[members], self.unlabeled[members])
-        return scores | {"class_use": used.double()}
 
     @torch.no_grad()
     def _trace(self, values: list[Tensor]) -> None:
         self.alive &= torch.isfinite(values[0])
         now = torch.stack([value.to(self.traces.dtype) for value in values])
         self.traces[: len(values)].index_copy_(1, self.epoch_number[None], now[:, None])
-
-
-def _priors(trials: Sequence[Trial], splits: Sequence[Split], y: Tensor, num_classes: int) -> list[list[float]] | None:
-    """The class proportions of every member, where they have a prior; all have one, or none."""
-    if any(trial.prior is None for trial in trials):
-        return None
-    known = y.cpu().numpy()
-    return [
-        proportions(str(trial.prior), num_classes, known[split.train.numpy()], known)
-        for trial, split in zip(trials, splits, strict=True)
-    ]

@@ -18,7 +18,6 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph, Split
 from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
-from sharpen.models.network import Network
 from sharpen.models.registry import PAPER_MODELS, REGISTRY
 from sharpen.prior import check_prior
 from sharpen.training.decision import decide
@@ -95,7 +94,6 @@ def train(
         )
     records: dict[int, Record] = {}
     total = sum(trial.epochs or 0 for trial in resolved)
-
     width = max((trial.hidden or 0 for trial in resolved), default=0)
     threads = suitable_threads(dataset.graph.num_nodes, width, len(resolved))
     with threads, arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
@@ -106,7 +104,10 @@ def train(
             group = [resolved[i] for i in indices]
             blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, group[0])
             if group[0].batching is not None:
-                done = train_in_batches(_in_batches(blueprint), call, group)
+                if blueprint.network is None:
+                    why = f"is given, but {blueprint.title} sees the whole graph at once; leave batching out, or choose one of "
+                    raise InputError(why + ", ".join(PAPER_MODELS), field="batching")
+                done = train_in_batches(blueprint.network, call, group)
             else:
                 try:
                     way = decide(blueprint, inputs)
@@ -241,14 +242,3 @@ def blueprint_of(num_features: int, num_classes: int, trial: Trial) -> Blueprint
         for name in given.keys() - set(own.settings):
             raise InputError(f"{own.title} takes no {name}; leave it out")
     return Blueprint(trial.model, num_features, num_classes, given | trial.arguments)
-
-
-def _in_batches(blueprint: Blueprint) -> Network:
-    """The network that can see a graph in batches; refuses a model that cannot."""
-    if blueprint.network is None:
-        raise InputError(
-            f"is given, but {blueprint.title} sees the whole graph at once; leave batching out, or choose one of "
-            f"{', '.join(PAPER_MODELS)}",
-            field="batching",
-        )
-    return blueprint.network
