@@ -160,14 +160,6 @@ class _Words(Stacked):
     def forward(keys: Tensor, size: int) -> Tensor:
         return random_words(keys, size)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None]:
-        return None, None
-
 
 def words(keys: Tensor, size: int) -> Tensor:
     """``size`` int32 numbers for one run, from its pair of keys [2]; under :func:`torch.func.vmap` for all members in one pass.

@@ -141,12 +141,8 @@ class _EdgeSum(Stacked):
         return source.index_select(1, pattern.indices[1]).add_(target.index_select(1, pattern.row))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Csr], output: Tensor) -> None:
-        ctx.pattern = inputs[2]
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        pattern = ctx.pattern
+        (pattern,) = ctx.rest
         return row_sum(grad.index_select(1, pattern.order), pattern.t), row_sum(grad, pattern), None
 
 

@@ -81,12 +81,9 @@ class _Product(Stacked):
         return matrix._product(w) if known is None else known.of(matrix, w)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, FixedMatrix, bool, Products | None], output: Tensor) -> None:
-        _, ctx.matrix, ctx.transpose, _ = inputs
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return _Product.apply(grad, ctx.matrix, not ctx.transpose, None), None, None, None
+        matrix, transpose, _ = ctx.rest
+        return _Product.apply(grad, matrix, not transpose, None), None, None, None
 
 
 class FixedMatrix:

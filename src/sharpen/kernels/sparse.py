@@ -157,6 +157,11 @@ class Stacked(torch.autograd.Function):
 
     stacks = 1
 
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keeps what is no tensor, which is all that the derivative of a linear operation needs."""
+        ctx.rest = [each for each in inputs if not isinstance(each, Tensor)]
+
     @classmethod
     def vmap(cls, info: Any, in_dims: Any, *inputs: Any) -> Any:
         assert all(dim is None for dim in in_dims[cls.stacks :])

@@ -93,19 +93,15 @@ class Network:
             initials |= {"input.weight": fan_in(width, width, hidden), "input.bias": fan_in(width, hidden)}
             width = hidden
         for layer in range(self.layers):
-            prefix = f"layers.{layer}"
-            for name, initial in self.convolution.parameters(width, hidden).items():
-                initials[f"{prefix}.{name}"] = initial
+            own = self.convolution.parameters(width, hidden)
             if self.residual:
-                initials[f"{prefix}.residual.weight"] = fan_in(width, width, hidden)
-                initials[f"{prefix}.residual.bias"] = fan_in(width, hidden)
+                own |= {"residual.weight": fan_in(width, width, hidden), "residual.bias": fan_in(width, hidden)}
             if self.norm != "none":
-                initials[f"{prefix}.norm.weight"] = constant(1.0, hidden)
-                initials[f"{prefix}.norm.bias"] = constant(0.0, hidden)
+                own |= {"norm.weight": constant(1.0, hidden), "norm.bias": constant(0.0, hidden)}
+            initials |= {f"layers.{layer}.{name}": initial for name, initial in own.items()}
             width = hidden
-        initials["head.weight"] = fan_in(hidden, hidden, self.num_classes)
-        initials["head.bias"] = fan_in(hidden, self.num_classes)
-        return initials
+        classes = self.num_classes
+        return initials | {"head.weight": fan_in(hidden, hidden, classes), "head.bias": fan_in(hidden, classes)}
 
     @property
     def num_weights(self) -> int:
