@@ -23,12 +23,7 @@ from sharpen.large.disk import as_tensor
 
 @dataclass(frozen=True)
 class Parcel:
-    """An object without its arrays, and those, byte by byte.
-
-    Args:
-        rest: The object, pickled.
-        arrays: The memory of its tensors and arrays.
-        name: What tells it from other parcels.
+    """An object without its arrays, pickled; those, byte by byte; and what tells it from other parcels.
 
     >>> parcel = pack({"a": torch.arange(3), "b": "text"})
     >>> parcel.nbytes, unpack(parcel)["a"].tolist(), unpack(parcel)["b"]

@@ -36,12 +36,7 @@ _METIS_BYTES = 100
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a population.
-
-    Args:
-        outcome: Its records; or, if it cannot be trained, why.
-        node: The machine that trained it; empty: this one.
-        attempts: How many workers took it up.
+    """What came of a population: its records, or why it cannot be trained; on which machine; and how many workers took it up.
 
     >>> Result(InputError("one gat does not fit in memory; use a smaller width")).attempts
     1
@@ -159,12 +154,7 @@ class Pool:
     def train(
         self, data: Dataset | Graph, trials: Iterable[Trial], *, keep_weights: bool = False, **options: Any
     ) -> list[Record]:
-        """As :func:`sharpen.train`, shared out among all workers; where and in which precision is the pool's own decision.
-
-        Args:
-            data, trials, keep_weights: As there.
-            options: What else is given to :func:`sharpen.train`.
-        """
+        """As :func:`sharpen.train`, shared out among all workers; where and in which precision is the pool's own decision."""
         wanted = list(trials)
         keep = ("traces", "logits", "weights") if keep_weights else ("traces", "logits")
         places: dict[int, list[int]] = {}
@@ -194,11 +184,7 @@ class Pool:
         return int(min(free)) if self.kind == "cuda" else max(0, self._largest_memory() - _PROCESS_BYTES)
 
     def finish(self, take: Callable[[int, Result], None]) -> int:
-        """Waits until one of the populations is done, whichever is first; gives its number.
-
-        Args:
-            take: Is given what came of it before, with its number.
-        """
+        """Waits until one of the populations is done; gives its number, after ``take`` was told what came of it."""
         result = None
         try:
             while result is None:
@@ -284,13 +270,7 @@ def pool_on(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Pool]:
-    """A pool for the time of the block.
-
-    Args:
-        on, say: As :func:`sharpen.cluster.connection.connected` takes them.
-        device, precision: As :class:`Pool` takes them.
-        progress: Whether to draw a bar for every population under way, on a terminal.
-    """
+    """A pool for the time of the block; with ``progress`` it draws a bar for every population under way."""
     with connected(on, say):
         pool = Pool(device, precision, WorkersView(progress))
         try:
@@ -301,11 +281,7 @@ def pool_on(
 
 @dataclass(frozen=True)
 class Trainer:
-    """Who trains.
-
-    Args:
-        train: :func:`sharpen.train`, or the same somewhere else.
-        memory_left: Bytes that one population can have there; None: what is free here, when it is needed.
+    """Who trains, and the bytes that one population can have there; None: what is free here, when it is needed.
 
     >>> IN_THIS_PROCESS.train is train
     True
@@ -323,10 +299,6 @@ def trainer_on(
     on: str, device: str = "auto", progress: bool = False, say: Callable[[str], None] = lambda line: None
 ) -> Iterator[Trainer]:
     """Who trains, for the time of the block: this process, or the workers of a cluster.
-
-    Args:
-        on: ``here``, ``ray`` or ``ray://HOST:PORT``.
-        device, progress, say: As :func:`pool_on` takes them.
 
     >>> with trainer_on("here") as trainer:
     ...     trainer.train is train

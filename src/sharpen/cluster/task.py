@@ -24,15 +24,7 @@ _REPORT_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Report:
-    """How far a population is, and where.
-
-    Args:
-        number: Which population: the number that :meth:`sharpen.cluster.pool.Pool.start` gave it.
-        node: The id of the machine in the cluster.
-        pid: The process on that machine.
-        attempt: 1, or more if workers that had it were lost.
-        done, total: Epochs of single members.
-    """
+    """How far a population is, in epochs of single members, and where: the machine in the cluster and the process on it."""
 
     number: int
     node: str

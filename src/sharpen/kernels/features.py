@@ -46,12 +46,7 @@ class Products:
         return len(self._kept)
 
     def begin(self, weights: Iterable[Tensor], keeps: bool) -> None:
-        """A new pass over the model.
-
-        Args:
-            weights: The tensors whose products may be kept: parameters, which stay where they are.
-            keeps: Whether products are kept (in an evaluation), or given (in training).
-        """
+        """A new pass: it keeps products with these parameters (in an evaluation), or is given them (in training)."""
         self._keeps = keeps
         if keeps:
             self._kept.clear()
@@ -125,12 +120,7 @@ class FixedMatrix:
         return w if self._weights is None else w[:, self._weights]
 
     def times(self, w: Tensor, known: Products | None = None) -> Tensor:
-        """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable, any number of times.
-
-        Args:
-            w: The weights.
-            known: Products that need not be computed again.
-        """
+        """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable. What is ``known`` is not computed again."""
         return _Product.apply(w, self, False, known)
 
     def transpose_times(self, g: Tensor) -> Tensor:

@@ -207,11 +207,7 @@ def propagate(x: Tensor, s: Csr) -> Tensor:
 def spmm(s: Csr, x: Tensor, onto: Tensor | None = None, overwrite: bool = False) -> Tensor:
     """``s @ x[r]`` for every member r of ``x`` [R, K, H]; differentiable in ``x`` and ``onto``, any number of times.
 
-    Args:
-        s: The sparse factor.
-        x: The dense ones.
-        onto: What the product is added to, if anything.
-        overwrite: Whether the sum may take the place of ``onto``.
+    The product is added to ``onto``, if that is given, and may take its place with ``overwrite``.
 
     >>> S = Csr.from_scipy(sp.eye_array(3).tocsr())
     >>> spmm(S, torch.ones(2, 3, 4)).shape

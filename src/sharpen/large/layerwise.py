@@ -30,11 +30,7 @@ def layerwise_logits(
 ) -> Tensor:
     """Class scores [R, N, C] in the order of the parted graph, on the device of the parameters.
 
-    Args:
-        network, parameters, statistics: The model, as for :meth:`Network.logits`; no dropout, running statistics.
-        parted: The graph.
-        owner: Whether this process computes the run of nodes of that number.
-        share: Is given a tensor [R, N, ...] and the runs, and completes it with the runs of other processes.
+    ``owner`` says which runs of nodes this process computes; ``share`` completes a tensor [R, N, ...] with the others'.
 
     >>> import numpy as np
     >>> from sharpen import Graph

@@ -101,12 +101,7 @@ class Blueprint:
         return self.name in REGISTRY
 
     def build(self, seed: int, **other: Any) -> nn.Module:
-        """A new module with first weights from the seed; no other random state is touched.
-
-        Args:
-            seed: Decides the first weights.
-            other: Settings that differ from the blueprint's.
-        """
+        """A new module, its first weights from the seed, with settings of its own; no other random state is touched."""
         settings = {**self.settings, **other}
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)

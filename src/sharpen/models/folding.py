@@ -33,11 +33,8 @@ class _Step:
 
 
 class Folding:
-    """The record of one kind of call, training or evaluation, of one module.
-
-    Args:
-        constants: What the module is called with; of nothing follows nothing, and everything is computed in every call.
-        most_bytes: How much memory results may take that are kept.
+    """The record of one kind of call, training or evaluation, of one module; what it is called with is
+    constant, and of nothing follows nothing.
 
     >>> x = torch.ones(2)
     >>> folding, seen = Folding([x], 100), []

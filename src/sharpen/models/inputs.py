@@ -23,10 +23,6 @@ class Inputs:
 
     Each is made when it is first asked for, once, whichever model asks.
 
-    Args:
-        graph: The graph.
-        device, dtype: Where and in which precision to compute.
-
     >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
     >>> inputs.propagate(inputs.x, "mean").flatten().tolist()
     [2.0, 2.0]
@@ -100,11 +96,8 @@ class Inputs:
         return self._known(self.raw_features, lambda: self.features)
 
     def once(self, key: Hashable, make: Callable[[Any, Callable[[str], Any]], Any]) -> Tensor:
-        """A fixed input of the model's own, computed once, on the host and in double precision.
-
-        Args:
-            key: What distinguishes it from other inputs made here.
-            make: From X and a function that gives named matrices, both as SciPy or NumPy have them, to a matrix [N, K].
+        """A fixed input of the model's own, computed once, on the host and in double precision: ``make`` is given X and a function
+        that gives named matrices, both as SciPy or NumPy have them.
 
         >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
         >>> inputs.once("difference", lambda x, matrix: x - matrix("mean") @ x).flatten().tolist()

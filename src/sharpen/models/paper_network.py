@@ -24,10 +24,6 @@ from sharpen.models.network import Convolution, Network
 class PaperNetwork(nn.Module):
     """The network of one architecture; a subclass says which convolution.
 
-    Args:
-        num_features, num_classes: Of the graph.
-        layers, hidden, dropout, norm, residual, input_linear: As in :class:`sharpen.Trial`.
-
     >>> from sharpen.models.gcn import GCN
     >>> sorted(name for name, _ in GCN(3, 2, layers=1, hidden=8).named_parameters())
     ['head.bias', 'head.weight', 'layers.0.bias', 'layers.0.weight']

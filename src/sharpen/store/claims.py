@@ -87,13 +87,7 @@ class Claim:
 
 
 def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
-    """Claims trials for this process, or None if another runner has some of them.
-
-    Args:
-        folder: Where the claims of a store are; made if need be.
-        key: A name for these trials, the same for the same trials.
-        ids: Of the trials.
-    """
+    """Claims trials for this process, or None if another runner has some of them; ``key`` names the same trials the same."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted, path = frozenset(ids), folder / f"{key}.json"
     mine = Claim(path, wanted, this_host(), os.getpid(), secrets.token_hex(8), _process_start(os.getpid()))

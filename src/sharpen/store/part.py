@@ -43,12 +43,7 @@ class _Known(NamedTuple):
 
 
 class Part:
-    """The files of one folder.
-
-    Args:
-        folder: Where they are; need not exist.
-        on_table: Is given the table of every file that comes in.
-        on_loss: Is called when rows are gone with their file.
+    """The files of one folder: ``on_table`` is given what comes in, ``on_loss`` is called when rows are gone with their file.
 
     >>> part = Part(Path("no/such/folder"), lambda table: None, lambda: None)
     >>> part.refresh()
@@ -68,11 +63,7 @@ class Part:
         self._listed = 0.0
 
     def refresh(self, *, every_file: bool = False) -> None:
-        """Takes in what is new, and forgets what is gone.
-
-        Args:
-            every_file: Whether to look also at files that were trusted, which may have been damaged since.
-        """
+        """Takes in what is new, and forgets what is gone; looks also at files that were trusted, if asked for every one."""
         sign = self._signature()
         due = every_file or sign is None or time.monotonic() - self._listed >= _LIST_AGAIN_SECONDS
         announced = None if due else self._since(sign)
@@ -131,13 +122,7 @@ class Part:
         return [table.append_column(file, pa.repeat(pa.scalar(name, pa.string()), len(table))) for name, table in every]
 
     def write(self, name: str, content: bytes, table: pa.Table) -> None:
-        """Writes a file, whole or not at all. The store must be locked, and this part fresh.
-
-        Args:
-            name: Of the file.
-            content: Of the file.
-            table: What it holds.
-        """
+        """Writes a file, whole or not at all. The store must be locked, and this part fresh."""
         target = self.folder / name
         # One that is in the way is not trusted, or its ids would be known; it is for a runner that starts to set it aside.
         while target.exists():

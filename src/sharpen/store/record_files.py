@@ -44,12 +44,7 @@ _MOST_SECONDS = 1e9  # thirty years
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a file.
-
-    Args:
-        path: Where it is.
-        reason: What is wrong.
-        usable: Whether what it holds is trusted all the same, and read.
+    """What is wrong with a file; and whether what it holds is trusted all the same, and read.
 
     >>> Problem(Path("records/a.parquet"), "it is cut off").line
     'Not trusted, because it is cut off: records/a.parquet'
@@ -112,12 +107,7 @@ def _trial_types() -> dict[str, type]:
 
 
 def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Table:
-    """Records as rows.
-
-    Args:
-        records: What trials gave.
-        reruns: By id, how many runs of the trial were recorded before; 0 where there is none.
-    """
+    """Records as rows; ``reruns`` says, by id, how many runs of the trial were recorded before."""
     import pyarrow as pa
 
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -209,12 +199,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _why_foreign(table: pa.Table, described: bool) -> str | None:
-    """Why rows are not records as a runner writes them; None if they are.
-
-    Args:
-        table: The rows.
-        described: Whether all of a trial's description is there, so that its id can be told from it.
-    """
+    """Why rows are not records as a runner writes them; None if they are. Only where trials are described can their ids be told."""
     ids = table["id"].to_pylist()
     if len(set(ids)) < len(ids):
         return "it holds a trial twice"

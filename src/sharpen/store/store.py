@@ -58,9 +58,6 @@ class StoreError(InputError):
 class Store:
     """Records and traces in a folder; nothing is made there before something is written.
 
-    Args:
-        folder: Where.
-
     >>> import tempfile
     >>> record = Record(Trial(dataset="toy").resolve("mine"), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -202,10 +199,8 @@ class Store:
     def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
         """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
 
-        Should a trial have been trained more than once, its first record is the record.
-
-        Args:
-            trials: Those to give, in this order, those without a record left out. None: all, oldest first.
+        With ``trials``, those of them that have a record, in this order; else all, oldest first. Should a trial have been trained
+        more than once, its first record is the record.
         """
         frame = self._rows().drop(columns=["run", "file"]).drop_duplicates("id")
         frame = frame.sort_values(["created", "id"], ignore_index=True)
@@ -330,9 +325,6 @@ def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
 
 def add_or_rescue(store: Store, records: Sequence[Record], *, keep_traces: bool = False) -> None:
     """Adds records to a store; where that fails, to a new one elsewhere, and the error says where.
-
-    Args:
-        store, records, keep_traces: As :meth:`sharpen.store.Store.add` takes them.
 
     >>> from sharpen.trial import Trial
     >>> record = Record(Trial(dataset="toy").resolve("mine"), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")

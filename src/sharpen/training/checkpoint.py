@@ -148,12 +148,7 @@ def read_checkpoint(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Ten
 
 
 def keep_records(folder: Path, records: Sequence[Record], about: Mapping[str, Any]) -> None:
-    """Writes the records of a population, with class scores and traces; whole or not at all.
-
-    Args:
-        folder: Where to.
-        records: They share an architecture, so that their arrays can be stacked.
-        about: What the runs depend on beside their trials.
+    """Writes the records of a population, with class scores and traces, and what they depend on; whole or not at all.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())

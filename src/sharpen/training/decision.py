@@ -27,10 +27,6 @@ _REASONS = (
 def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
     """The fastest way that the model's code allows.
 
-    Args:
-        blueprint: The model.
-        inputs: The graph on the device.
-
     >>> from sharpen import Graph
     >>> inputs = Inputs(Graph(x=torch.eye(3), edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
     >>> [decide(Blueprint(name, 3, 2, {}), inputs).name for name in ("gcn", "appnp")]

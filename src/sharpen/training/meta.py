@@ -59,11 +59,7 @@ _META_SET, _STEPPED = -1, 512
 
 
 class LambdaNetwork:
-    """Every member's network from what is known of its model to its λ, with its own Adam.
-
-    Args:
-        lam_max: The largest λ of each member, [R].
-        seeds: Their seeds, which decide the first weights.
+    """Every member's network from what is known of its model to its λ, with its own Adam; first weights come from the seeds.
 
     >>> network = LambdaNetwork(torch.tensor([1.0, 2.0]), seeds=[0, 0])
     >>> lam = network(torch.zeros(2, 7))

@@ -35,12 +35,6 @@ _FOLDED_SHARE = 8
 class Modular(Way):
     """A module that was written for one run.
 
-    Args:
-        blueprint: How to make it.
-        inputs: The graph on the device.
-        name: ``vmap, captured``, ``vmap`` or ``loop``.
-        why: As for :class:`Way`.
-
     ``draws`` says whether something in it draws from torch's generator in spite of :class:`sharpen.models.one_run.OneRun`.
     """
 

@@ -19,15 +19,7 @@ from sharpen.trial import Trial
 
 
 class Population(Members):
-    """Members that see the whole graph at every step, and what one epoch does to them.
-
-    Args:
-        way: How the class scores of the members' model are computed, on which graph and device.
-        metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
-        trials: Resolved trials, one for each member.
-        splits: Their splits, in the same order.
-        terms: What else is asked of all of them.
-    """
+    """Members that see the whole graph at every step; a way says how their class scores are computed, on which graph."""
 
     def __init__(
         self, way: Way, metric: str, trials: Sequence[Trial], splits: Sequence[Split], terms: Terms = PLAIN

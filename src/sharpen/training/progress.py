@@ -31,11 +31,8 @@ class _NotebookBar:
 
 
 class ProgressBar:
-    """A bar over all member-epochs of a call, drawn on standard error if that is a terminal, or in a notebook.
-
-    Args:
-        member_epochs: How many epochs of single members there will be.
-        show: Whether to draw; or, in place of a bar, a function that is told how many are newly done.
+    """A bar over all member-epochs of a call, drawn on standard error if that is a terminal, or in a notebook; or a function that
+    is told how many are newly done.
 
     >>> with ProgressBar(10, show=print) as bar:
     ...     bar.advance(10)

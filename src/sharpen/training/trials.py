@@ -174,12 +174,7 @@ def _checked_class_weight(weight: Sequence[float] | None, graph: Graph) -> tuple
 
 
 def resolve(trial: Trial, dataset: Dataset, held_out: bool = True) -> Trial:
-    """The trial with nothing left open, once it is clear that the dataset can serve it.
-
-    Args:
-        trial, dataset: What is to run on what.
-        held_out: Whether validation and test nodes are needed.
-    """
+    """The trial with nothing left open, once it is clear that the dataset can serve it."""
     if trial.dataset not in (None, dataset.name):
         raise InputError(
             f"a trial is for dataset {trial.dataset!r}, but the data is {dataset.name!r}; give them together"

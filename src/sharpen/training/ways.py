@@ -147,12 +147,7 @@ class Way(ABC):
 
 
 class Fused(Way):
-    """Kernels for all members at once.
-
-    Args:
-        network: The architecture.
-        inputs: The graph on the device.
-    """
+    """Kernels for all members at once."""
 
     def __init__(self, network: Network, inputs: Inputs) -> None:
         super().__init__(inputs, network.num_classes, "fused")
