@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -50,12 +50,6 @@ labels; ``class_use`` says whether predictions use the classes as evenly as labe
 LAST = ("val_last", "test_last", *(f"{name}_last" for name in METRICS))
 """The same and the scores at the last epoch."""
 _WORDS = ("batching", "model_args", "prior", "model_digest")
-_NUMBERS = ("lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance", "dropout")
-_TYPES: dict[str, type] = {
-    **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
-    **dict.fromkeys(_NUMBERS, float),
-    **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
-}
 # Beyond these nothing is trained in this life, or kept in 64 bits.
 _MOST = {"layers": 1000, "hidden": 2**16, "epochs": 10**8, "seed": 2**63 - 1}
 
@@ -141,8 +135,8 @@ class Trial:
                 refuse(name, f"; give a whole number of at least {least}")
             if value > _MOST[name]:
                 refuse(name, f"; give a whole number of at most {_MOST[name]}")
-        for name in _NUMBERS:
-            if not math.isfinite(given.get(name, 0)):
+        for name, kind in trial_types().items():
+            if kind is float and not math.isfinite(given.get(name, 0)):
                 refuse(name, "; give a finite number")
         if not 0 <= given.get("dropout", 0) < 1:
             refuse("dropout", "; give a number from 0 up to but not including 1")
@@ -164,9 +158,9 @@ class Trial:
             refuse("prior", ", but balance is 0, so that it would do nothing; give a balance, such as 0.25")
         if self.q <= 0:
             refuse("q", "; give an order above 0, such as 2 (Gini) or 1 (Shannon)")
-        for name, kind in _TYPES.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
+        for name, kind in trial_types().items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and kind is not str:
                 object.__setattr__(self, name, kind(value) + 0.0 if kind is float else kind(value))
 
     def resolve(self, split: str, dataset: str | None = None) -> Trial:
@@ -197,6 +191,17 @@ class Trial:
         True
         """
         return id_of({f.name: getattr(self, f.name) for f in fields(self)})
+
+
+@cache
+def trial_types() -> dict[str, type]:
+    """The type of every field of a trial, ``None`` aside.
+
+    >>> trial_types()["seed"], trial_types()["lr"]
+    (<class 'int'>, <class 'float'>)
+    """
+    hints = get_type_hints(Trial)
+    return {f.name: (get_args(hints[f.name]) or (hints[f.name],))[0] for f in fields(Trial)}
 
 
 def id_of(description: Mapping[str, object]) -> str:

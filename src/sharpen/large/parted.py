@@ -281,10 +281,9 @@ def _write(folder: Path, graph: Graph, parts: int) -> None:
     with writing_whole(folder) as made:
         # After the folder: METIS takes long, and what cannot be written is known before.
         parted = _renumbered(graph, parts)
-        for name in ("rowptr", "col", "order", "offsets"):
-            np.save(made / f"{name}.npy", getattr(parted, name))
-        if parted.weight is not None:
-            np.save(made / "weight.npy", parted.weight)
+        for name in ("rowptr", "col", "order", "offsets", "weight"):
+            if (array := getattr(parted, name)) is not None:
+                np.save(made / f"{name}.npy", array)
         x, order = parted.x, parted.order
         if sp.issparse(x):
             _write_sparse(made, "x-", x)

@@ -12,17 +12,17 @@ import json
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sharpen.errors import printable
 from sharpen.revision import revision
-from sharpen.trial import LAST, METRICS, RESULTS, Record, Trial, id_of, row_of
+from sharpen.trial import LAST, METRICS, RESULTS, Record, id_of, row_of, trial_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,16 +94,9 @@ def schema_of(part: str) -> pa.Schema:
         columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
         results = (*RESULTS, *METRICS, *LAST, *_PROVENANCE)
-        columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
+        columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in trial_types().items()}
         columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
     return pa.schema(list(columns.items()))
-
-
-@cache
-def _trial_types() -> dict[str, type]:
-    """The type of every field of a trial, ``None`` aside."""
-    hints = get_type_hints(Trial)
-    return {f.name: next(kind for kind in (get_args(hints[f.name]) or (hints[f.name],))) for f in fields(Trial)}
 
 
 def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Table:
@@ -204,7 +197,7 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
     if len(set(ids)) < len(ids):
         return "it holds a trial twice"
     if described:
-        rows = table.select(list(_trial_types())).to_pylist()
+        rows = table.select(list(trial_types())).to_pylist()
         wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
         if wrong:
             return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"

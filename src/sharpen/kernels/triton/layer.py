@@ -120,11 +120,7 @@ class _Plan:
 
     def affine(self, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """Scale and shift of each column, before a layer norm too; batch norm in training has its own."""
-        if self.norm is None or self.norm.running_mean is None or self.norm.running_var is None:
-            return None, bias
-        a = self.norm.weight * (self.norm.running_var + EPSILON).rsqrt()
-        mean = self.norm.running_mean if bias is None else self.norm.running_mean - bias
-        return a, self.norm.bias - mean * a
+        return (None, bias) if self.norm is None or self.norm.running_mean is None else self.norm.line(bias)
 
 
 def _or(given: Tensor | None, stand_in: Tensor) -> Tensor:
