@@ -217,20 +217,17 @@ def id_of(description: Mapping[str, object]) -> str:
 
 def _canonical(given: object) -> str | None:
     """The arguments of a model as one text, whatever the order in which they were given."""
+    wanted = "numbers, words, or lists of them by name"
     try:
         names = json.loads(given) if isinstance(given, str) else given
         if not names:
             return None
-        if not isinstance(names, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in names):
-            raise InputError(f"is {_brief(given)}; give arguments by name, such as {{'hops': 5}}", field="model_args")
-        return json.dumps(dict(names), sort_keys=True, allow_nan=False)
-    except InputError:
-        raise
+        if isinstance(names, Mapping) and all(isinstance(name, str) and name.isidentifier() for name in names):
+            return json.dumps(dict(names), sort_keys=True, allow_nan=False)
+        wanted = "arguments by name"
     except (TypeError, ValueError, RecursionError):
-        raise InputError(
-            f"is {_brief(given)}; give numbers, words, or lists of them by name, such as {{'hops': 5}}",
-            field="model_args",
-        ) from None
+        pass
+    raise InputError(f"is {_brief(given)}; give {wanted}, such as {{'hops': 5}}", field="model_args")
 
 
 def _brief(value: object) -> str:

@@ -21,6 +21,7 @@ from sharpen.training.device import check_precision
 from sharpen.training.trials import populations
 from sharpen.trial import Record, Trial
 
+_UNITS = {"cuda": "GPU", "cpu": "CPU"}
 _LOOK_SECONDS = 0.5
 # A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
 _RETRIES = 3
@@ -96,15 +97,14 @@ class Pool:
         kind = ("cuda" if self._count("cuda") else "cpu") if device == "auto" else device
         if not self._count(kind):
             other = f"; use {as_given('device', 'cpu')}" if kind == "cuda" else ""
-            raise InputError(f"the Ray cluster has no {'GPU' if kind == 'cuda' else 'CPU'} to train on{other}")
+            raise InputError(f"the Ray cluster has no {_UNITS[kind]} to train on{other}")
         return kind
 
     def _nodes(self) -> list[dict[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"]]
 
     def _count(self, kind: str) -> int:
-        name = {"cuda": "GPU", "cpu": "CPU"}[kind]
-        return sum(int(node["Resources"].get(name, 0)) for node in self._nodes())
+        return sum(int(node["Resources"].get(_UNITS[kind], 0)) for node in self._nodes())
 
     @property
     def device(self) -> str | None:
@@ -124,8 +124,7 @@ class Pool:
     @property
     def name(self) -> str:
         """The workers, for people."""
-        nodes, unit = len(self._nodes()), "GPU" if self.kind == "cuda" else "CPU"
-        return f"Ray: {_many(self.slots, unit)} of {_many(nodes, 'machine')}"
+        return f"Ray: {_many(self.slots, _UNITS[self.kind])} of {_many(len(self._nodes()), 'machine')}"
 
     def start(self, data: Dataset | Graph, trials: Sequence[Trial], keep: Collection[str] = (), **options: Any) -> int:
         """Has a population trained; gives the number by which :meth:`finish` will tell of it.

@@ -28,10 +28,8 @@ class _WeightedSum(Stacked):
 
     @staticmethod
     def forward(weight: Tensor, h: Tensor, pattern: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
-        if onto is None:
-            out = torch.empty(h.shape[0], pattern.num_rows, h.shape[2], dtype=h.dtype, device=h.device)
-        else:
-            out = onto if overwrite else onto.clone()
+        new = (len(h), pattern.num_rows, h.shape[2])
+        out = h.new_empty(new) if onto is None else onto if overwrite else onto.clone()
         if backend.fused(h):
             from sharpen.kernels.triton.spmm import spmm_triton
 

@@ -90,9 +90,7 @@ class Csr:
     @cached_property
     def place(self) -> Tensor:
         """Where each of this matrix's entries stands in the transpose: the inverse of :attr:`order`; int32."""
-        place = torch.empty_like(self.col)
-        place[self.order] = torch.arange(self.nnz, dtype=place.dtype, device=place.device)
-        return place
+        return self.order.argsort().int()
 
     @cached_property
     def t(self) -> Csr:

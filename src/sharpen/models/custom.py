@@ -18,6 +18,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,15 +115,15 @@ def _from_file(name: str, place: str) -> tuple[Any, bytes]:
         where = f"{place}, line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else place
         raise InputError(f"{where} is no Python: {getattr(error, 'msg', error)}") from None
     unique = f"_sharpen_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(unique, path)
+    loader = SourceFileLoader(unique, str(path))
+    spec = importlib.util.spec_from_file_location(unique, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)  # what lies beside the file can be imported, as in a program
     sys.modules[unique] = module
-    _run(lambda: spec.loader.exec_module(module), place, str(path))  # type: ignore[union-attr]
+    _run(lambda: loader.exec_module(module), place, str(path))
     return module, source
 
 

@@ -72,8 +72,7 @@ class BatchedPopulation(Members):
             self.ranks.decided(lambda: self._prepare(network, graph, batching, dtype).num_nodes)
         self.parted = self._prepare(network, graph, batching, dtype)
         self.batching, self.batches = batching, make_batches(batching, self.parted, network.hops)
-        place = np.empty(self.parted.num_nodes, dtype=np.int64)
-        place[self.parted.order] = np.arange(self.parted.num_nodes)
+        place = np.argsort(self.parted.order)
         renumbered = {
             id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
         }
@@ -87,7 +86,6 @@ class BatchedPopulation(Members):
             metric,
             trials,
             [renumbered[id(split)] for split in splits],
-            dtype,
             replace(terms, keep_weights=True),
         )
         self.device, self.dtype, self._place, self._keeps = device, dtype, place, terms.keep_weights

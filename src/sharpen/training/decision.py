@@ -50,11 +50,11 @@ def _decided(blueprint: Blueprint, inputs: Inputs) -> Way:
         return loop
     for way in (Modular(blueprint, inputs, "vmap"), Modular(blueprint, inputs, "loop")):
         # Twice: what is computed once is recorded in the first pass, and given again in the second.
-        found = [_tried(way), _tried(way)]
+        found = [_wrong(way, expected), _wrong(way, expected)]
         if not way.folds:
             way.unfold()
-            found = [_tried(way)]
-        wrong = next((reason for reason in (_differs(scores, expected) for scores in found) if reason), "")
+            found = [_wrong(way, expected)]
+        wrong = next(filter(None, found), "")
         if not wrong:
             way.why = loop.why
             break
@@ -70,19 +70,14 @@ def _decided(blueprint: Blueprint, inputs: Inputs) -> Way:
     return way
 
 
-def _tried(way: Modular) -> Tensor | str:
-    """Scores of two members, or why there are none."""
+def _wrong(way: Modular, expected: Tensor) -> str:
+    """Why the scores of two members are none, or not those that are expected; empty if they are."""
     try:
-        return _pass(way)
+        scores = _pass(way)
     except torch.OutOfMemoryError:
         return "two of its runs do not fit in memory at once"
     except Exception as error:  # whatever the model's code and torch have to say to it
         return _reason(error)
-
-
-def _differs(scores: Tensor | str, expected: Tensor) -> str:
-    if isinstance(scores, str):
-        return scores
     most = 1e-3 * float(expected.abs().max() + 1)
     close = torch.allclose(scores, expected, rtol=1e-2, atol=most, equal_nan=True)
     return "" if close else "vectorised over runs it gives other scores"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -32,13 +33,8 @@ def train_full(way: Way, blueprint: Blueprint, call: Call, trials: list[Trial]) 
     """Trains trials of one architecture."""
     with named_failures(blueprint):
         size = population_size(way, call.dataset, trials)
-    return halving(
-        call,
-        trials,
-        size,
-        lambda some: _train_population(way, blueprint, call, some),
-        lambda _: too_large(blueprint, call.device),
-    )
+    train_some = partial(_train_population, way, blueprint, call)
+    return halving(call, trials, size, train_some, lambda _: too_large(blueprint, call.device))
 
 
 def too_large(blueprint: Blueprint, device: torch.device) -> str:

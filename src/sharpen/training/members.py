@@ -84,7 +84,6 @@ class Members:
         metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order and in the numbers of ``y``.
-        dtype: The precision.
         terms: What else is asked of all of them.
         rates: Learning rates and weight decays that some parameters have of their own.
     """
@@ -103,12 +102,11 @@ class Members:
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
-        dtype: torch.dtype,
         terms: Terms = PLAIN,
         rates: Rates | None = None,
     ) -> None:
         self.metric, self.y, self.terms = metric, y, terms
-        self.members, nodes, device = len(trials), len(y), y.device
+        self.members, nodes, device, dtype = len(trials), len(y), y.device, next(iter(parameters.values())).dtype
 
         def column(name: str) -> Tensor:
             return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)

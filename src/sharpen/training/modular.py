@@ -108,14 +108,11 @@ class Modular(Way):
         modules = [made(trial.seed, trial.dropout if self.blueprint.takes_rates else None) for trial in trials]
 
         def stacked(named: str) -> Weights:
-            rows = [dict(getattr(one, named)()) for one in modules]
-            return {name: self._stack([row[name] for row in rows]) for name in rows[0]}
+            rows, device = [dict(getattr(one, named)()) for one in modules], self.inputs.device
+            stacks = {name: torch.stack([row[name].detach() for row in rows]).to(device) for name in rows[0]}
+            return {name: s.to(self.inputs.dtype) if s.is_floating_point() else s for name, s in stacks.items()}
 
         return stacked("named_parameters"), stacked("named_buffers")
-
-    def _stack(self, values: Sequence[Tensor]) -> Tensor:
-        stack = torch.stack([value.detach() for value in values]).to(self.inputs.device)
-        return stack.to(self.inputs.dtype) if stack.is_floating_point() else stack
 
     @property
     def rates(self) -> Rates | None:

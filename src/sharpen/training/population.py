@@ -26,8 +26,8 @@ class Population(Members):
     ) -> None:
         self.way, self.inputs = way, way.inputs
         parameters, statistics = way.start(trials)
-        y, dtype = self.inputs.labels(), self.inputs.dtype
-        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, dtype, terms, way.rates)
+        y = self.inputs.labels()
+        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, terms, way.rates)
         self.leaves = way.leaves(self.parameters)
         shape = (self.members, self.inputs.num_nodes, way.num_classes)
         self.best_logits = torch.zeros(shape, dtype=self.inputs.dtype, device=self.inputs.device)
