@@ -117,9 +117,8 @@ class Trial:
 
             object.__setattr__(self, "model", register(self.model))
         check_model(self.model)
-        object.__setattr__(self, "split", getattr(self.split, "name", self.split))
-        object.__setattr__(self, "model_args", _canonical(self.model_args))
-        object.__setattr__(self, "prior", canonical_prior(self.prior))
+        split, prior = getattr(self.split, "name", self.split), canonical_prior(self.prior)
+        vars(self).update(split=split, model_args=_canonical(self.model_args), prior=prior)
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
 
         def refuse(name: str, why: str) -> None:

@@ -129,26 +129,19 @@ class Pool:
     def start(self, data: Dataset | Graph, trials: Sequence[Trial], keep: Collection[str] = (), **options: Any) -> int:
         """Has a population trained; gives the number by which :meth:`finish` will tell of it.
 
-        Args:
-            data: A dataset, or a graph; the same object again is not sent again.
-            trials: The population.
-            keep: Of ``traces``, ``logits`` and ``weights``, what is to come back in the records.
-            options: For :func:`sharpen.train`.
+        The same data is sent once. Of ``traces``, ``logits`` and ``weights`` only what is to be kept comes back.
         """
         parcel, size = self._sent(data)
         share = {"num_cpus": 1, "num_gpus": 1}
         if self.kind == "cpu":  # what no machine has would be waited for in vain
             share = {"num_cpus": 1, "memory": min(_bytes_needed(data, size, trials[0]), self._largest_memory())}
-        number, what = self._started, _what(trials)
+        number, what = self._started, f"{trials[0].dataset} {trials[0].model}, {_many(len(trials), 'run')}"
         # Handed out again here, and not by Ray, which would not tell a worker how many were lost before it.
         task = self._remote.options(name=what, max_retries=0, scheduling_strategy="SPREAD", **share)
         given = (parcel, list(trials), options | self._options, tuple(keep), number, self._board, source())
-        self._hand_out(_Task(number, what, lambda attempt: task.remote(*given, attempt)))
+        self._tasks[task.remote(*given, 1)] = _Task(number, what, lambda attempt: task.remote(*given, attempt))
         self._started += 1
         return number
-
-    def _hand_out(self, task: _Task) -> None:
-        self._tasks[task.hand_out(task.attempt)] = task
 
     def train(
         self, data: Dataset | Graph, trials: Iterable[Trial], *, keep_weights: bool = False, **options: Any
@@ -205,7 +198,8 @@ class Pool:
             outcome, node = self._get(reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError, lost.ObjectLostError) as error:
             if task.attempt <= _RETRIES:
-                self._hand_out(replace(task, attempt=task.attempt + 1))
+                again = replace(task, attempt=task.attempt + 1)
+                self._tasks[task.hand_out(again.attempt)] = again
                 return None
             reason = f"{_RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
             return Result(InputError(reason), attempts=task.attempt)
@@ -325,10 +319,6 @@ def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
         return _PROCESS_BYTES + 2 * size + max(one_layer, _METIS_BYTES * graph.adjacency.nnz)
     activation = max(4 * graph.num_nodes * (trial.hidden or 1), _LEAST_ACTIVATION_BYTES)
     return _PROCESS_BYTES + 2 * size + _ACTIVATIONS * (trial.layers or 1) * activation
-
-
-def _what(trials: Sequence[Trial]) -> str:
-    return f"{trials[0].dataset} {trials[0].model}, {_many(len(trials), 'run')}"
 
 
 def _shares(trials: Sequence[Trial], wanted: int) -> list[list[int]]:

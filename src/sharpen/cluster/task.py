@@ -143,6 +143,6 @@ def train_population(
         records = train(_unpacked(parcel), trials, **{**options, "progress": tell})
     except InputError as error:
         return InputError(str(error)), node
-    dropped: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}
-    left = {name: empty for name, empty in dropped.items() if name not in keep}
+    empty: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}
+    left = {name: empty[name] for name in empty.keys() - set(keep)}
     return [replace(record, **left) for record in records], node

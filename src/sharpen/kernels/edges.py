@@ -186,11 +186,6 @@ def attend(
 ) -> Tensor:
     """Every node's attention-weighted mean of its neighbours: ``softmax_j(LeakyReLU(source_j + target_i))`` times h_j.
 
-    Args:
-        h: What is gathered, [R, N, H].
-        source, target: What each node offers as a neighbour, and what it asks for, [R, N].
-        pattern, onto, overwrite: As for :func:`weighted_sum`.
-
     >>> import scipy.sparse as sp
     >>> ring = Csr.from_scipy(sp.csr_array([[1.0, 1.0], [1.0, 1.0]]))
     >>> attend(torch.tensor([[[0.0], [4.0]]]), torch.zeros(1, 2), torch.zeros(1, 2), ring).flatten().tolist()

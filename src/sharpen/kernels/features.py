@@ -31,7 +31,7 @@ class Products:
     >>> kept = Products()
     >>> for keeps in (True, False):
     ...     kept.begin([w], keeps)
-    ...     print(m.times(w, kept).item(), len(kept))
+    ...     print(m.times(w, kept).item(), len(kept._kept))
     3.0 1
     3.0 0
     """
@@ -41,9 +41,6 @@ class Products:
         self._weights: list[Tensor] = []
         self._storages: set[int] = set()
         self._keeps = False
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def begin(self, weights: Iterable[Tensor], keeps: bool) -> None:
         """A new pass: it keeps products with these parameters (in an evaluation), or is given them (in training)."""

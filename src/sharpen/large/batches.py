@@ -128,14 +128,7 @@ class ClusterBatches:
 
 class NeighborBatches:
     """Some nodes, and hop by hop a few drawn neighbours of each node met, by PyG's ``NeighborLoader``; else as
-    :class:`ClusterBatches`.
-
-    Args:
-        parted: The graph; its parts do not matter.
-        size: Nodes in a batch's core.
-        fanout: Neighbours drawn for a node; None for all, which makes the batch exact.
-        hops: How far the network looks (:attr:`sharpen.models.Network.hops`).
-        per_step: Batches in a step.
+    :class:`ClusterBatches`. Without a fanout all neighbours are taken, which makes a batch exact.
     """
 
     def __init__(self, parted: PartedGraph, size: int, fanout: int | None, hops: int, per_step: int) -> None:

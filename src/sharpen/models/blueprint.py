@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from sharpen.errors import InputError
 from sharpen.models.custom import load_custom, place_of
@@ -94,11 +94,6 @@ class Blueprint:
         running = self.network.statistics(1, torch.device("meta"), torch.float32)
         shapes = {name: tuple(initial.shape) for name, initial in self.network.initials.items()}
         return shapes | {name: tuple(value.shape[1:]) for name, value in running.items()}
-
-    @cached_property
-    def takes_rates(self) -> bool:
-        """Whether members of one population may differ in their dropout: our own models hold it as a number for each."""
-        return self.name in REGISTRY
 
     def build(self, seed: int, **other: Any) -> nn.Module:
         """A new module, its first weights from the seed, with settings of its own; no other random state is touched."""
@@ -226,13 +221,3 @@ def named_failures(blueprint: Blueprint) -> Iterator[None]:
         place = place_of(error, Path(torch.__file__).parent, Path(__file__).parents[1])
         says = " ".join(str(error).split())
         raise InputError(f"{blueprint.title} fails on this graph{place}: {type(error).__name__}: {says}") from None
-
-
-def check_scores(out: object, title: str, nodes: int, classes: int) -> Tensor:
-    """A model's output, if it is class scores of all nodes."""
-    if not isinstance(out, Tensor) or out.shape != (nodes, classes):
-        got = list(out.shape) if isinstance(out, Tensor) else f"a {type(out).__name__}"
-        raise InputError(
-            f"{title} gives {got} where [{nodes}, {classes}] is needed; make its last layer {classes} wide, a score for each class"
-        )
-    return out

@@ -86,7 +86,11 @@ def load_custom(name: str) -> Custom:
     thing = getattr(module, attribute, None)
     if thing is None:
         there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = did_you_mean(attribute, there) or _own(module)
+        classes = [
+            key for key in there if inspect.isclass(made := getattr(module, key)) and made.__module__ == module.__name__
+        ]
+        own = f"it has {', '.join(classes[:5])}" if classes else "it defines no class"
+        near = did_you_mean(attribute, there) or own
         raise InputError(f"is {name!r}, but {place} has no {attribute}; {near}".rstrip("; "), field="model")
     if not callable(thing):
         raise InputError(
@@ -95,12 +99,6 @@ def load_custom(name: str) -> Custom:
         )
     _KNOWN[name] = Custom(thing, hashlib.sha256(source).hexdigest()[:16])
     return _KNOWN[name]
-
-
-def _own(module: Any) -> str:
-    """The classes that a module defines itself, as a way out."""
-    own = [key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__]
-    return f"it has {', '.join(own[:5])}" if own else "it defines no class"
 
 
 def _from_file(name: str, place: str) -> tuple[Any, bytes]:

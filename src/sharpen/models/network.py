@@ -145,16 +145,12 @@ class Network:
         found = [parameters[name] for name in (f"layers.{layer}.{name}" for name in names) if name in parameters]
         return functools.reduce(torch.add, found) if found else None
 
-    def _own_weight(self, parameters: Weights, layer: int) -> Tensor | None:
-        """W', the sum of all that multiplies the node's own vector."""
-        return self._sum(parameters, layer, (*self.convolution.own, "residual.weight"))
-
     def _weights(self, parameters: Weights, layer: int) -> list[Tensor]:
         """The columns of a layer's linear map, [R, width before, columns] for each block of them, or for all."""
         convolution, columns = self.convolution, []
         if convolution.neighbors is not None:
             columns.append(parameters[f"layers.{layer}.{convolution.neighbors}"])
-        own = self._own_weight(parameters, layer)
+        own = self._sum(parameters, layer, (*convolution.own, "residual.weight"))
         if own is not None:
             columns.append(own)
         if convolution.gather == "attention":
@@ -169,7 +165,7 @@ class Network:
         if not self.is_gathered_beforehand:
             return [[(inputs.features, weight)] for weight in self._weights(parameters, 0)]
         products = [(inputs.propagated(self.convolution.gather), parameters[f"layers.0.{self.convolution.neighbors}"])]
-        own = self._own_weight(parameters, 0)
+        own = self._sum(parameters, 0, (*self.convolution.own, "residual.weight"))
         return [products if own is None else [*products, (inputs.features, own)]]
 
     @property

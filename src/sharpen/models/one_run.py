@@ -44,15 +44,7 @@ _PLACES = 512
 
 
 class OneRun(TorchFunctionMode):
-    """Answers for torch while one run's model is called.
-
-    Args:
-        keys: The run's pair of keys, [2]; under vmap it stands for those of all members.
-        epoch: The number of the epoch, on the device.
-        inputs: The graph, whose fixed inputs are multiplied in its own way.
-        first: The number of the first draw's place.
-        folding: What is known of results that no weight enters.
-        products: What is known of products of fixed inputs.
+    """Answers for torch while one run's model is called, with the run's keys, [2]: under vmap they stand for those of all members.
 
     >>> from sharpen import Graph
     >>> from sharpen.kernels.dropout import member_keys

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sharpen.errors import InputError, as_given
 from sharpen.store.claims import make_visible
@@ -35,13 +35,6 @@ _LONGEST_LINE = 1024
 _Stamp = tuple[int, int, int]
 
 
-class _Known(NamedTuple):
-    """What is known of a file: when it was read, and what is wrong with it."""
-
-    stamp: _Stamp
-    problem: Problem | None
-
-
 class Part:
     """The files of one folder: ``on_table`` is given what comes in, ``on_loss`` is called when rows are gone with their file.
 
@@ -54,7 +47,8 @@ class Part:
     def __init__(self, folder: Path, on_table: Callable[[pa.Table], None], on_loss: Callable[[], None]) -> None:
         self.folder, self._writes = folder, folder.parent / "claims" / f".{folder.name}-writes"
         self._on_table, self._on_loss = on_table, on_loss
-        self._known: dict[str, _Known] = {}
+        # Of each file when it was read, and what is wrong with it.
+        self._known: dict[str, tuple[_Stamp, Problem | None]] = {}
         self._doubtful: set[str] = set()
         self._announced: set[str] = set()
         self._tables: dict[str, pa.Table] = {}
@@ -103,7 +97,7 @@ class Part:
 
     def problems(self) -> list[Problem]:
         """What is wrong with files, in the order of their names."""
-        return [known.problem for _, known in sorted(self._known.items()) if known.problem is not None]
+        return [problem for _, (_, problem) in sorted(self._known.items()) if problem is not None]
 
     def table(self) -> pa.Table:
         """The rows of all files that are trusted, in no order that means anything; ``file`` is the name of each one's file."""
@@ -191,7 +185,7 @@ class Part:
         try:
             stamp = _stamp(path)
             before = self._known.get(name)
-            if before is not None and before.stamp == stamp:
+            if before is not None and before[0] == stamp:
                 return
             content = read_file(path)
         except FileNotFoundError:  # set aside by another runner this moment
@@ -206,7 +200,7 @@ class Part:
     def _take(self, name: str, stamp: _Stamp, content: Content) -> None:
         import pyarrow as pa
 
-        self._known[name] = _Known(stamp, content.problem)
+        self._known[name] = (stamp, content.problem)
         if content.problem is not None:
             self._doubtful.add(name)
         if content.table is None:

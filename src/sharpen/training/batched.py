@@ -35,17 +35,7 @@ from sharpen.trial import Trial
 
 
 class BatchedPopulation(Members):
-    """Members that see a part of the graph at every step.
-
-    Args:
-        network: The architecture that all members share.
-        graph: The graph, in memory or stored.
-        batching: How it is cut.
-        metric, trials, splits: As for :class:`sharpen.training.population.Population`.
-        device, dtype: Where and in which precision to compute.
-        terms: What else is asked of all of them; with weights, class scores of all nodes are given too.
-        ranks: The processes that train together.
-    """
+    """Members that see a part of the graph at every step; with weights, class scores of all nodes are given too."""
 
     def __init__(
         self,

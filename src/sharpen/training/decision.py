@@ -35,39 +35,35 @@ def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
     if blueprint.network is not None:
         return Fused(blueprint.network, inputs)
     with undisturbed(inputs.device):
-        return _decided(blueprint, inputs)
-
-
-def _decided(blueprint: Blueprint, inputs: Inputs) -> Way:
-    loop = Modular(blueprint, inputs, "loop")
-    loop.unfold()
-    before = _generators(inputs.device)
-    with named_failures(blueprint):
-        expected = _pass(loop)
-    loop.draws = any(not a.equal(b) for a, b in zip(before, _generators(inputs.device), strict=True))
-    if loop.draws:
-        loop.why = _REASONS[0][1]
-        return loop
-    for way in (Modular(blueprint, inputs, "vmap"), Modular(blueprint, inputs, "loop")):
-        # Twice: what is computed once is recorded in the first pass, and given again in the second.
-        found = [_wrong(way, expected), _wrong(way, expected)]
-        if not way.folds:
-            way.unfold()
-            found = [_wrong(way, expected)]
-        wrong = next(filter(None, found), "")
-        if not wrong:
-            way.why = loop.why
-            break
-        loop.why = loop.why or wrong
-    else:
-        return loop
-    if way.name == "vmap" and inputs.device.type == "cpu" and way.cpu_members <= 1:
-        # Nothing to vectorise: one member fills the memory that a CPU is fast with.
-        way.name = "loop"
-    if way.name == "vmap" and inputs.device.type == "cuda":
-        way.why = _waits(way)
-        way.name = "vmap" if way.why else "vmap, captured"
-    return way
+        loop = Modular(blueprint, inputs, "loop")
+        loop.unfold()
+        before = _generators(inputs.device)
+        with named_failures(blueprint):
+            expected = _pass(loop)
+        loop.draws = any(not a.equal(b) for a, b in zip(before, _generators(inputs.device), strict=True))
+        if loop.draws:
+            loop.why = _REASONS[0][1]
+            return loop
+        for way in (Modular(blueprint, inputs, "vmap"), Modular(blueprint, inputs, "loop")):
+            # Twice: what is computed once is recorded in the first pass, and given again in the second.
+            found = [_wrong(way, expected), _wrong(way, expected)]
+            if not way.folds:
+                way.unfold()
+                found = [_wrong(way, expected)]
+            wrong = next(filter(None, found), "")
+            if not wrong:
+                way.why = loop.why
+                break
+            loop.why = loop.why or wrong
+        else:
+            return loop
+        if way.name == "vmap" and inputs.device.type == "cpu" and way.cpu_members <= 1:
+            # Nothing to vectorise: one member fills the memory that a CPU is fast with.
+            way.name = "loop"
+        if way.name == "vmap" and inputs.device.type == "cuda":
+            way.why = _waits(way)
+            way.name = "vmap" if way.why else "vmap, captured"
+        return way
 
 
 def _wrong(way: Modular, expected: Tensor) -> str:

@@ -52,14 +52,7 @@ PLAIN = Terms()
 
 @dataclass(frozen=True)
 class Call:
-    """A call of :func:`sharpen.train`: what its populations have in common.
-
-    Args:
-        dataset, device, precision, terms: What is trained on what.
-        bar: Is told how far it is.
-        on_records: Is given the records of every population as soon as it is trained.
-        checkpoints: Where trainings in batches are kept that are not over, if anywhere.
-    """
+    """A call of :func:`sharpen.train`: what its populations have in common."""
 
     dataset: Dataset
     device: torch.device
@@ -193,10 +186,8 @@ class Members:
         return better
 
     def _score(self, logits: Tensor, mask: Tensor) -> Tensor:
-        if self.metric == "accuracy":
-            return accuracy(logits, self.y, mask)
-        if self.metric == "balanced-accuracy":
-            return balanced_accuracy(logits, self.y, mask)
+        if self.metric != "roc-auc":
+            return (accuracy if self.metric == "accuracy" else balanced_accuracy)(logits, self.y, mask)
         return roc_auc(logits[..., 1] - logits[..., 0], self.y, mask)
 
     @torch.no_grad()

@@ -13,13 +13,15 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
+from sharpen.errors import InputError
 from sharpen.kernels.dropout import member_keys
 from sharpen.kernels.features import Products
-from sharpen.models.blueprint import Blueprint, arguments, check_scores, named_failures
+from sharpen.models.blueprint import Blueprint, arguments, named_failures
 from sharpen.models.folding import Folding
 from sharpen.models.inputs import Inputs
 from sharpen.models.messages import Messages
 from sharpen.models.one_run import OneRun
+from sharpen.models.registry import REGISTRY
 from sharpen.models.run import Run
 from sharpen.training.memory import memory_left
 from sharpen.training.ways import Leaves, Moment, Rates, Way, Weights, undisturbed
@@ -47,8 +49,14 @@ class Modular(Way):
         self.base = blueprint.build(seed=0).to(inputs.device, inputs.dtype)
         # What grows when it is first called, as PyG's layers of open width, grows now.
         with named_failures(blueprint):
-            scores = self.run(self.base)
-        check_scores(_as_pair(scores)[0], blueprint.title, inputs.num_nodes, blueprint.num_classes)
+            scores = _as_pair(self.run(self.base))[0]
+        nodes, classes = inputs.num_nodes, blueprint.num_classes
+        if not isinstance(scores, Tensor) or scores.shape != (nodes, classes):
+            got = list(scores.shape) if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
+            raise InputError(
+                f"{blueprint.title} gives {got} where [{nodes}, {classes}] is needed; make its last layer {classes} wide, a score "
+                "for each class"
+            )
         self._args, self._kwargs = arguments(self.base, inputs, blueprint.num_classes)
         self._foldings = {training: self._folding() for training in (True, False)}
         # On a GPU products cost little beside what it takes to keep them where a captured epoch finds them.
@@ -105,7 +113,8 @@ class Modular(Way):
                     self.run(one)
             return one
 
-        modules = [made(trial.seed, trial.dropout if self.blueprint.takes_rates else None) for trial in trials]
+        ours = self.blueprint.name in REGISTRY  # which hold their dropout as a number for each member
+        modules = [made(trial.seed, trial.dropout if ours else None) for trial in trials]
 
         def stacked(named: str) -> Weights:
             rows, device = [dict(getattr(one, named)()) for one in modules], self.inputs.device

@@ -66,14 +66,7 @@ def undisturbed(device: torch.device) -> Any:
 
 
 class Way(ABC):
-    """How members' class scores are computed.
-
-    Args:
-        inputs: The graph on the device.
-        num_classes: Of the graph.
-        name: ``fused``, ``vmap, captured``, ``vmap`` or ``loop``.
-        why: A sentence's end for the user where the way is not the fastest; empty otherwise.
-    """
+    """How members' class scores are computed; ``why`` ends a sentence for the user where the way is not the fastest."""
 
     def __init__(self, inputs: Inputs, num_classes: int, name: str, why: str = "") -> None:
         self.inputs, self.num_classes, self.name, self.why = inputs, num_classes, name, why
