@@ -12,6 +12,7 @@ few thousand nodes have smaller communities, whose hubs have fewer edges.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from sharpen.errors import InputError
 from sharpen.graph.splits import Split
 from sharpen.large.disk import is_free, save_array
 from sharpen.large.recipes import keep_split
-from sharpen.large.stored import StoredGraph, open_graph, read_origin, write_stored
+from sharpen.large.stored import StoredGraph, open_graph, write_stored
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def generate(name: str, folder: str | os.PathLike[str], scale: float = 1.0, seed
         graph = open_graph(where)
     else:
         raise InputError(f"{where} holds something else than a generated graph; give a new folder, or an empty one")
-    found = read_origin(where)
+    found = json.loads((where / "graph.json").read_text(encoding="utf-8")).get("origin")
     if found != origin:
         raise InputError(f"{where} holds a graph made from {found}, not from {origin}; give another folder")
     order = np.random.default_rng([seed, 1]).permutation(size.nodes)

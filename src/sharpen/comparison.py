@@ -22,9 +22,14 @@ from sharpen.files import Columns
 from sharpen.files.dataset import graph_from_paths
 from sharpen.report import headline, print_comparison
 from sharpen.training import train
-from sharpen.training.checkpoint import checkpoint_folder, read_decision, write_decision
+from sharpen.training.checkpoint import (
+    checkpoint_folder,
+    keep_records,
+    kept_records,
+    read_decision,
+    write_decision,
+)
 from sharpen.training.device import arithmetic_type, resolve_device
-from sharpen.training.kept import keep_records, kept_records
 from sharpen.training.memory import choose_batching
 from sharpen.training.ranks import joined
 from sharpen.training.records import way_note

@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -50,11 +50,6 @@ labels; ``class_use`` says whether predictions use the classes as evenly as labe
 LAST = ("val_last", "test_last", *(f"{name}_last" for name in METRICS))
 """The same and the scores at the last epoch."""
 _WORDS = ("batching", "model_args", "prior", "model_digest")
-_TYPES: dict[str, type] = {
-    **dict.fromkeys(("layers", "hidden", "epochs", "seed"), int),
-    **dict.fromkeys(("dropout", "lr", "weight_decay", "lam", "lam_labeled", "lam_max", "q", "balance"), float),
-    **dict.fromkeys(("residual", "input_linear", "sharpen_val"), bool),
-}
 # Beyond these nothing is trained in this life, or kept in 64 bits.
 _MOST = {"layers": 1000, "hidden": 2**16, "epochs": 10**8, "seed": 2**63 - 1}
 _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
@@ -69,7 +64,7 @@ _RANGES: dict[str, tuple[Callable[[float], bool], str]] = {
 def _numbers_that_cannot_be(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The fields of a trial that hold what they cannot, each with what is wrong."""
     for name, value in given.items():
-        kind, least = _TYPES[name], int(name != "seed")
+        kind, least = trial_types()[name], int(name != "seed")
         if kind is int and (int(value) != value or value < least):
             yield name, f"is {value}; give a whole number of at least {least}"
         if kind is int and value > _MOST[name]:
@@ -149,7 +144,8 @@ class Trial:
         object.__setattr__(self, "prior", canonical_prior(self.prior))
         if self.norm is not None:
             check_word("norm", self.norm, NORMS)
-        given = {name: value for name in _TYPES if (value := getattr(self, name)) is not None}
+        types = {name: kind for name, kind in trial_types().items() if kind in (int, float, bool)}
+        given = {name: value for name in types if (value := getattr(self, name)) is not None}
         for name, problem in _numbers_that_cannot_be(given):
             raise InputError(problem, field=name)
         if self.lam_max is not None:
@@ -166,7 +162,7 @@ class Trial:
             why = f"is {self.prior}, but balance is 0, so that it would do nothing"
             raise InputError(why, field="prior", hint="give a balance, such as 0.25")
         for name, value in given.items():  # 1 and 1.0, 0 and −0, Python's and NumPy's are one description
-            kind = _TYPES[name]
+            kind = types[name]
             object.__setattr__(self, name, kind(value) + 0.0 if kind is float else kind(value))
 
     def resolve(self, split: str, dataset: str | None = None) -> Trial:
@@ -198,6 +194,17 @@ class Trial:
         True
         """
         return id_of({f.name: getattr(self, f.name) for f in fields(self)})
+
+
+@cache
+def trial_types() -> dict[str, type]:
+    """The type of every field of a trial, ``None`` aside.
+
+    >>> trial_types()["seed"], trial_types()["lr"]
+    (<class 'int'>, <class 'float'>)
+    """
+    hints = get_type_hints(Trial)
+    return {f.name: (get_args(hints[f.name]) or (hints[f.name],))[0] for f in fields(Trial)}
 
 
 def id_of(description: Mapping[str, object]) -> str:
@@ -268,6 +275,16 @@ class Record:
     metrics: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
 
+RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
+"""What a table says of a record, its metrics aside."""
+
+
+def row_of(record: Record, unknown: float | None = None) -> dict[str, Any]:
+    """A record as a row of a table: its description, its results and its metrics, some of which may be unknown."""
+    row = asdict(record.trial) | {name: getattr(record, name) for name in RESULTS}
+    return row | {name: record.metrics.get(name, unknown) for name in (*METRICS, *LAST)}
+
+
 def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     """A table with one row per trial: its description and what it gave. Where λ is fixed, ``lam_max`` is NaN.
 
@@ -277,13 +294,7 @@ def to_frame(records: Sequence[Record]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    scalars = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
-    rows: list[dict[str, Any]] = [
-        asdict(record.trial)
-        | {name: getattr(record, name) for name in scalars}
-        | {name: record.metrics.get(name, math.nan) for name in (*METRICS, *LAST)}
-        for record in records
-    ]
-    columns = [f.name for f in fields(Trial)] + [*scalars, *METRICS, *LAST]
+    rows = [row_of(record, unknown=math.nan) for record in records]
+    columns = [f.name for f in fields(Trial)] + [*RESULTS, *METRICS, *LAST]
     # All of them None would be a column of no type at all.
     return pd.DataFrame(rows, columns=columns).astype({"lam_max": float} | dict.fromkeys(_WORDS, "string"))

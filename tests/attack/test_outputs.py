@@ -17,7 +17,7 @@ from sharpen.cli import outputs
 from sharpen.cli.outputs import make_folder, output_folder, write_together
 from sharpen.errors import InputError
 from sharpen.store import Store, StoreError, part
-from sharpen.store.rescue import add_or_rescue
+from sharpen.store.store import add_or_rescue
 from tests.attack.flips import small_records
 from tests.cli.test_fit import write_club
 

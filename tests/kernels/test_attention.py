@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from sharpen.kernels.attention import attend
+from sharpen.kernels.edges import attend
 from sharpen.kernels.sparse import Csr
 
 NODES = 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from sharpen.kernels.full_attention import full_attention
+from sharpen.kernels.linear_attention import full_attention
 
 
 def by_formula(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

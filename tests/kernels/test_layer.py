@@ -7,7 +7,7 @@ import torch
 
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.dropout import layer_keys, member_keys
-from sharpen.kernels.layer import Blocks, finish_layer_plain
+from sharpen.kernels.layer import Blocks, finish_layer
 from sharpen.kernels.product import products
 from sharpen.kernels.sparse import Csr
 
@@ -73,7 +73,7 @@ def test_fused_layer(kernel_device, kind, width, norm, biased, dropped, training
     fz, fbias, fmade, fdropout = on(kernel_device, z, bias, made, dropout)
     f_csr = None if csr is None else Csr(csr.rowptr, csr.col, csr.value.float(), NODES, csr.symmetric).to(kernel_device)
 
-    expected = finish_layer_plain([z], blocks, csr, bias, made, training, dropout)
+    expected = finish_layer([z], blocks, csr, bias, made, training, dropout)
     actual = finish_layer_triton(fz, blocks, f_csr, fbias, fmade, training, fdropout)
     torch.testing.assert_close(actual.detach().cpu().double(), expected.detach(), rtol=1e-4, atol=1e-4)
     if norm == "batch":
@@ -124,7 +124,7 @@ def test_separate_products_in_place_are_the_joined_one(kind, norm, training):
         for now, then in zip(running, before, strict=True):
             now.copy_(then)
         z = products(x, weights) if separate else [torch.bmm(x, torch.cat(weights, dim=2))]
-        return finish_layer_plain(z, blocks, csr, bias, made, training, dropout, overwrite=separate)
+        return finish_layer(z, blocks, csr, bias, made, training, dropout, overwrite=separate)
 
     results = []
     for separate in (True, False):
@@ -139,7 +139,5 @@ def test_separate_products_in_place_are_the_joined_one(kind, norm, training):
 
 def test_a_kept_product_is_not_overwritten():
     z = [torch.ones(1, NODES, 3), torch.ones(1, NODES, 3)]
-    finish_layer_plain(
-        z, Blocks(3, neighbors=True, own=True), Csr.from_scipy(sp.eye_array(NODES)), *[None] * 2, True, None
-    )
+    finish_layer(z, Blocks(3, neighbors=True, own=True), Csr.from_scipy(sp.eye_array(NODES)), *[None] * 2, True, None)
     assert all((block == 1).all() for block in z)

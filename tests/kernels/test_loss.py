@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sharpen.kernels.loss import population_loss_plain
+from sharpen.kernels.loss import population_loss
 from sharpen.objective import Objective
 
 
@@ -27,14 +27,14 @@ def test_fused_loss(kernel_device, classes, scale):
         weights = (t.to(device, dtype) for t in (labeled, unlabeled))
         lams = [t.to(device, dtype) for t in (lam, lam_labeled)]
         labels = y.to(device)
-        if function is population_loss_plain:
+        if function is population_loss:
             loss, parts = function(z, labels, *weights, Objective(*lams))
         else:
             loss, parts = function(z, labels, *weights, *lams)
         (gradient,) = torch.autograd.grad((loss * torch.tensor([1.0, 2.0, 3.0], device=device, dtype=dtype)).sum(), z)
         return [t.detach().cpu().double() for t in (loss, parts, gradient)]
 
-    expected = run(population_loss_plain, "cpu", torch.float64)
+    expected = run(population_loss, "cpu", torch.float64)
     actual = run(population_loss_triton, kernel_device, torch.float32)
     for a, b in zip(actual, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)

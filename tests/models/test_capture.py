@@ -136,7 +136,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.device]:
             if hasattr(value, "run") and hasattr(type(value), "__getitem__"):
                 monkeypatch.setattr(module, name, Launch())
     # Called as it is, a module's dropout reads its rate on the host; that is before training.
-    monkeypatch.setattr(Modular, "run", lambda self, module, training: torch.empty(10, 3, device=META))
+    monkeypatch.setattr(Modular, "run", lambda self, module: torch.empty(10, 3, device=META))
     fallback = torch._C._functorch._is_vmap_fallback_enabled()
     torch._C._functorch._set_vmap_fallback_enabled(False)  # it is a loop over members
     yield META

@@ -129,13 +129,8 @@ def _unreachable(address: str, reason: str) -> InputError:
 def _started(ray: Any) -> Iterator[None]:
     # Ray opens the folder that it is given to every user of the machine; the one around it stays closed.
     with watched_folder() as folder:
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _temp_dir=str(folder / "ray"),
-        )
+        quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(address="local", _temp_dir=str(folder / "ray"), **quiet)
         try:
             # By Ray's own word, and not by what was asked for: other versions may understand something else by it.
             addresses = [node["NodeManagerAddress"] for node in ray.nodes()]

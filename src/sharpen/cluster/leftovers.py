@@ -85,11 +85,8 @@ def _processes(folder: Path) -> list[int]:
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
             process = int(place.name)
-            if (
-                process not in (os.getpid(), os.getppid())
-                and place.stat().st_uid == os.getuid()
-                and _is_in(place, str(folder))
-            ):
+            others = process not in (os.getpid(), os.getppid()) and place.stat().st_uid == os.getuid()
+            if others and _is_in(place, str(folder)):
                 found.append(process)
     return found
 

@@ -7,10 +7,10 @@ memory is everybody's.
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 import uuid
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,19 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sharpen.large.disk import as_tensor
+
 
 @dataclass(frozen=True)
 class Parcel:
-    """An object without its tensors, and those as arrays.
-
-    Args:
-        rest: The object, pickled.
-        arrays: Its tensors.
-        name: What tells it from other parcels.
+    """An object without its arrays, pickled; those, byte by byte; and what tells it from other parcels.
 
     >>> parcel = pack({"a": torch.arange(3), "b": "text"})
-    >>> parcel.arrays[0].tolist(), unpack(parcel)["b"]
-    ([0, 1, 2], 'text')
+    >>> parcel.nbytes, unpack(parcel)["a"].tolist(), unpack(parcel)["b"]
+    (24, [0, 1, 2], 'text')
     """
 
     rest: bytes
@@ -44,11 +41,12 @@ class Parcel:
 
 
 def pack(content: Any) -> Parcel:
-    """Anything that can be pickled, with its tensors on the CPU taken out; each once, however often it occurs."""
-    buffer = io.BytesIO()
-    packer = _Packer(buffer, protocol=5)
+    """Anything that can be pickled, with its arrays and tensors on the CPU taken out; each once, however often it occurs."""
+    file, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
+    packer = pickle.Pickler(file, protocol=5, buffer_callback=buffers.append)
+    packer.dispatch_table = {**copyreg.dispatch_table, Tensor: _as_arrays}
     packer.dump(content)
-    return Parcel(buffer.getvalue(), packer.arrays, uuid.uuid4().hex)
+    return Parcel(file.getvalue(), [np.asarray(buffer.raw()) for buffer in buffers], uuid.uuid4().hex)
 
 
 def unpack(parcel: Parcel) -> Any:
@@ -58,42 +56,14 @@ def unpack(parcel: Parcel) -> Any:
     >>> unpack(parcel).to_dense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    return _Unpacker(io.BytesIO(parcel.rest), parcel.arrays).load()
+    return pickle.loads(parcel.rest, buffers=parcel.arrays)
 
 
-class _Packer(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, protocol: int) -> None:
-        super().__init__(file, protocol=protocol)
-        self.arrays: list[np.ndarray] = []
-        self._known: dict[int, tuple[Tensor, int | tuple[Any, ...]]] = {}
-
-    def persistent_id(self, content: object) -> int | tuple[Any, ...] | None:
-        if not isinstance(content, Tensor):
-            return None
-        if id(content) not in self._known:  # beside the number, the tensor: while it lives, its id is no other's
-            self._known[id(content)] = (content, self._take(content))
-        return self._known[id(content)][1]
-
-    def _take(self, tensor: Tensor) -> int | tuple[Any, ...]:
-        if tensor.layout == torch.sparse_csr:
-            parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
-            return (*map(self._take, parts), tuple(tensor.shape))
-        self.arrays.append(tensor.detach().numpy())
-        return len(self.arrays) - 1
+def _as_arrays(tensor: Tensor) -> tuple[Any, tuple[Any, ...]]:
+    if tensor.layout == torch.sparse_csr:
+        return _csr, (tensor.crow_indices(), tensor.col_indices(), tensor.values(), tuple(tensor.shape))
+    return as_tensor, (tensor.detach().numpy(),)
 
 
-class _Unpacker(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, arrays: list[np.ndarray]) -> None:
-        super().__init__(file)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*not writable.*")  # that is the point of them
-            self._tensors = [torch.from_numpy(array) for array in arrays]
-        self._sparse: dict[tuple[Any, ...], Tensor] = {}
-
-    def persistent_load(self, number: int | tuple[Any, ...]) -> Tensor:
-        if isinstance(number, int):
-            return self._tensors[number]
-        if number not in self._sparse:
-            rows, columns, values = (self._tensors[part] for part in number[:3])
-            self._sparse[number] = torch.sparse_csr_tensor(rows, columns, values, number[3], check_invariants=False)
-        return self._sparse[number]
+def _csr(rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return torch.sparse_csr_tensor(rows, columns, values, shape, check_invariants=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sharpen.cluster.connection import HERE, check_place, connected
-from sharpen.cluster.parcel import Parcel, pack
+from sharpen.cluster.parcel import pack
 from sharpen.cluster.task import Board, OtherCode, Report, ready, source, train_population
 from sharpen.cluster.view import WorkersView
 from sharpen.datasets import Dataset
@@ -17,9 +18,10 @@ from sharpen.errors import InputError, as_given
 from sharpen.graph import Graph
 from sharpen.training import train
 from sharpen.training.device import check_precision
-from sharpen.training.trials import shared
+from sharpen.training.trials import populations
 from sharpen.trial import Record, Trial
 
+_UNITS = {"cuda": "GPU", "cpu": "CPU"}
 _LOOK_SECONDS = 0.5
 # A population whose worker is lost is trained again, on another; one that costs so many workers is the cause itself.
 _RETRIES = 3
@@ -35,12 +37,7 @@ _METIS_BYTES = 100
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a population.
-
-    Args:
-        outcome: Its records; or, if it cannot be trained, why.
-        node: The machine that trained it; empty: this one.
-        attempts: How many workers took it up.
+    """What came of a population: its records, or why it cannot be trained; on which machine; and how many workers took it up.
 
     >>> Result(InputError("one gat does not fit in memory; use a smaller width")).attempts
     1
@@ -74,12 +71,7 @@ class Pool:
         view: Is told now and then, while the end of a population is waited for, what is under way.
     """
 
-    def __init__(
-        self,
-        device: str = "auto",
-        precision: str = "float32",
-        view: WorkersView | None = None,
-    ) -> None:
+    def __init__(self, device: str = "auto", precision: str = "float32", view: WorkersView | None = None) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -105,15 +97,14 @@ class Pool:
         kind = ("cuda" if self._count("cuda") else "cpu") if device == "auto" else device
         if not self._count(kind):
             other = f"; use {as_given('device', 'cpu')}" if kind == "cuda" else ""
-            raise InputError(f"the Ray cluster has no {'GPU' if kind == 'cuda' else 'CPU'} to train on{other}")
+            raise InputError(f"the Ray cluster has no {_UNITS[kind]} to train on{other}")
         return kind
 
     def _nodes(self) -> list[dict[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"]]
 
     def _count(self, kind: str) -> int:
-        name = {"cuda": "GPU", "cpu": "CPU"}[kind]
-        return sum(int(node["Resources"].get(name, 0)) for node in self._nodes())
+        return sum(int(node["Resources"].get(_UNITS[kind], 0)) for node in self._nodes())
 
     @property
     def device(self) -> str | None:
@@ -133,42 +124,29 @@ class Pool:
     @property
     def name(self) -> str:
         """The workers, for people."""
-        nodes, unit = len(self._nodes()), "GPU" if self.kind == "cuda" else "CPU"
-        return f"Ray: {_many(self.slots, unit)} of {_many(nodes, 'machine')}"
+        return f"Ray: {_many(self.slots, _UNITS[self.kind])} of {_many(len(self._nodes()), 'machine')}"
 
     def start(self, data: Dataset | Graph, trials: Sequence[Trial], keep: Collection[str] = (), **options: Any) -> int:
         """Has a population trained; gives the number by which :meth:`finish` will tell of it.
 
-        Args:
-            data: A dataset, or a graph; the same object again is not sent again.
-            trials: The population.
-            keep: Of ``traces``, ``logits`` and ``weights``, what is to come back in the records.
-            options: For :func:`sharpen.train`.
+        The same data is sent once. Of ``traces``, ``logits`` and ``weights`` only what is to be kept comes back.
         """
         parcel, size = self._sent(data)
         share = {"num_cpus": 1, "num_gpus": 1}
         if self.kind == "cpu":  # what no machine has would be waited for in vain
             share = {"num_cpus": 1, "memory": min(_bytes_needed(data, size, trials[0]), self._largest_memory())}
-        number, what = self._started, _what(trials)
+        number, what = self._started, f"{trials[0].dataset} {trials[0].model}, {_many(len(trials), 'run')}"
         # Handed out again here, and not by Ray, which would not tell a worker how many were lost before it.
         task = self._remote.options(name=what, max_retries=0, scheduling_strategy="SPREAD", **share)
         given = (parcel, list(trials), options | self._options, tuple(keep), number, self._board, source())
-        self._hand_out(_Task(number, what, lambda attempt: task.remote(*given, attempt)))
+        self._tasks[task.remote(*given, 1)] = _Task(number, what, lambda attempt: task.remote(*given, attempt))
         self._started += 1
         return number
-
-    def _hand_out(self, task: _Task) -> None:
-        self._tasks[task.hand_out(task.attempt)] = task
 
     def train(
         self, data: Dataset | Graph, trials: Iterable[Trial], *, keep_weights: bool = False, **options: Any
     ) -> list[Record]:
-        """As :func:`sharpen.train`, shared out among all workers; where and in which precision is the pool's own decision.
-
-        Args:
-            data, trials, keep_weights: As there.
-            options: What else is given to :func:`sharpen.train`.
-        """
+        """As :func:`sharpen.train`, shared out among all workers; where and in which precision is the pool's own decision."""
         wanted = list(trials)
         keep = ("traces", "logits", "weights") if keep_weights else ("traces", "logits")
         places: dict[int, list[int]] = {}
@@ -198,11 +176,7 @@ class Pool:
         return int(min(free)) if self.kind == "cuda" else max(0, self._largest_memory() - _PROCESS_BYTES)
 
     def finish(self, take: Callable[[int, Result], None]) -> int:
-        """Waits until one of the populations is done, whichever is first; gives its number.
-
-        Args:
-            take: Is given what came of it before, with its number.
-        """
+        """Waits until one of the populations is done; gives its number, after ``take`` was told what came of it."""
         result = None
         try:
             while result is None:
@@ -224,7 +198,8 @@ class Pool:
             outcome, node = self._get(reference)
         except (lost.WorkerCrashedError, lost.NodeDiedError, lost.OutOfMemoryError, lost.ObjectLostError) as error:
             if task.attempt <= _RETRIES:
-                self._hand_out(replace(task, attempt=task.attempt + 1))
+                again = replace(task, attempt=task.attempt + 1)
+                self._tasks[task.hand_out(again.attempt)] = again
                 return None
             reason = f"{_RETRIES + 1} workers were lost over it ({type(error).__name__}); is there enough memory?"
             return Result(InputError(reason), attempts=task.attempt)
@@ -243,8 +218,8 @@ class Pool:
     def labels(self) -> dict[str, str]:
         """By id, the names of the machines; of several with one name, with the beginning of their id."""
         names = {node["NodeID"]: node["NodeManagerHostname"] for node in self._ray.nodes()}
-        several = {name for name in names.values() if list(names.values()).count(name) > 1}
-        return {id_: f"{name}/{id_[:4]}" if name in several else name for id_, name in names.items()}
+        times = Counter(names.values())
+        return {id_: f"{name}/{id_[:4]}" if times[name] > 1 else name for id_, name in names.items()}
 
     def _look(self) -> None:
         if not self._view.visible or time.monotonic() < self._next_look:
@@ -255,13 +230,9 @@ class Pool:
         except self._ray.exceptions.RayError:  # nothing to see is no reason to end
             return
         labels, known = self.labels(), {task.number: task.what for task in self._tasks.values()}
-        self._view.update(
-            {
-                report.number: (labels.get(report.node, report.node[:4]), known[report.number], report)
-                for report in reports
-                if report.number in known
-            }
-        )
+        under_way = [report for report in reports if report.number in known]
+        named = {each.number: (labels.get(each.node, each.node[:4]), known[each.number], each) for each in under_way}
+        self._view.update(named)
 
     def close(self) -> None:
         """Gives up what is under way."""
@@ -274,7 +245,7 @@ class Pool:
         if id(data) not in self._parcels:
             graph = data.graph if isinstance(data, Dataset) else data
             _ = graph.adjacency  # made here, once, and not by every worker
-            parcel: Parcel = pack(data)
+            parcel = pack(data)
             self._parcels[id(data)] = (data, self._ray.put(parcel), parcel.nbytes)
         return self._parcels[id(data)][1:]
 
@@ -292,13 +263,7 @@ def pool_on(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[Pool]:
-    """A pool for the time of the block.
-
-    Args:
-        on, say: As :func:`sharpen.cluster.connection.connected` takes them.
-        device, precision: As :class:`Pool` takes them.
-        progress: Whether to draw a bar for every population under way, on a terminal.
-    """
+    """A pool for the time of the block; with ``progress`` it draws a bar for every population under way."""
     with connected(on, say):
         pool = Pool(device, precision, WorkersView(progress))
         try:
@@ -309,11 +274,7 @@ def pool_on(
 
 @dataclass(frozen=True)
 class Trainer:
-    """Who trains.
-
-    Args:
-        train: :func:`sharpen.train`, or the same somewhere else.
-        memory_left: Bytes that one population can have there; None: what is free here, when it is needed.
+    """Who trains, and the bytes that one population can have there; None: what is free here, when it is needed.
 
     >>> IN_THIS_PROCESS.train is train
     True
@@ -331,10 +292,6 @@ def trainer_on(
     on: str, device: str = "auto", progress: bool = False, say: Callable[[str], None] = lambda line: None
 ) -> Iterator[Trainer]:
     """Who trains, for the time of the block: this process, or the workers of a cluster.
-
-    Args:
-        on: ``here``, ``ray`` or ``ray://HOST:PORT``.
-        device, progress, say: As :func:`pool_on` takes them.
 
     >>> with trainer_on("here") as trainer:
     ...     trainer.train is train
@@ -357,16 +314,11 @@ def _bytes_needed(data: Dataset | Graph, size: int, trial: Trial) -> int:
     """Memory that a population on a CPU will take at most; :func:`sharpen.train` keeps to few members at a time there."""
     graph = data.graph if isinstance(data, Dataset) else data
     if trial.batching is not None:
-        one_layer = (
-            4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
-        )  # of all nodes, to evaluate it
+        # Of all nodes, to evaluate it.
+        one_layer = 4 * graph.num_nodes * (2 * (trial.hidden or 1) + 2 * graph.num_classes)
         return _PROCESS_BYTES + 2 * size + max(one_layer, _METIS_BYTES * graph.adjacency.nnz)
     activation = max(4 * graph.num_nodes * (trial.hidden or 1), _LEAST_ACTIVATION_BYTES)
     return _PROCESS_BYTES + 2 * size + _ACTIVATIONS * (trial.layers or 1) * activation
-
-
-def _what(trials: Sequence[Trial]) -> str:
-    return f"{trials[0].dataset} {trials[0].model}, {_many(len(trials), 'run')}"
 
 
 def _shares(trials: Sequence[Trial], wanted: int) -> list[list[int]]:
@@ -375,11 +327,8 @@ def _shares(trials: Sequence[Trial], wanted: int) -> list[list[int]]:
     >>> _shares([Trial(model="mlp"), Trial(model="gcn"), Trial(model="gcn", seed=1), Trial(model="gcn", seed=2)], 2)
     [[0], [1, 2], [3]]
     """
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for place, trial in enumerate(trials):
-        groups.setdefault(shared(trial), []).append(place)
     size = -(-len(trials) // wanted)
-    return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
+    return [group[i : i + size] for group in populations(trials) for i in range(0, len(group), size)]
 
 
 def _many(count: int, thing: str) -> str:

@@ -24,18 +24,7 @@ _REPORT_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Report:
-    """How far a population is, and where.
-
-    Args:
-        number: Which population: the number that :meth:`sharpen.cluster.pool.Pool.start` gave it.
-        node: The id of the machine in the cluster.
-        pid: The process on that machine.
-        attempt: 1, or more if workers that had it were lost.
-        done, total: Epochs of single members.
-
-    >>> Report(number=0, node="3fa2", pid=17, attempt=1, done=50, total=200).share
-    0.25
-    """
+    """How far a population is, in epochs of single members, and where: the machine in the cluster and the process on it."""
 
     number: int
     node: str
@@ -44,11 +33,6 @@ class Report:
     done: int
     total: int
 
-    @property
-    def share(self) -> float:
-        """How much of it is done."""
-        return self.done / self.total
-
 
 class Board:
     """Where populations report: an actor, so that the driver can look at all of them at once. What it knows may be lost.
@@ -56,8 +40,8 @@ class Board:
     >>> board = Board()
     >>> board.begin(Report(number=0, node="3fa2", pid=17, attempt=1, done=0, total=200))
     >>> board.advance(0, 1, 50)
-    >>> [report.share for report in board.look()]
-    [0.25]
+    >>> [report.done for report in board.look()]
+    [50]
     """
 
     def __init__(self) -> None:
@@ -159,6 +143,6 @@ def train_population(
         records = train(_unpacked(parcel), trials, **{**options, "progress": tell})
     except InputError as error:
         return InputError(str(error)), node
-    dropped: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}
-    left = {name: empty for name, empty in dropped.items() if name not in keep}
+    empty: dict[str, Any] = {"traces": {}, "logits": None, "weights": {}}
+    left = {name: empty[name] for name in empty.keys() - set(keep)}
     return [replace(record, **left) for record in records], node

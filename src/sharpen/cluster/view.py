@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from sharpen.cluster.task import Report
 
@@ -24,45 +22,30 @@ class WorkersView:
     """
 
     def __init__(self, show: bool = True) -> None:
-        self._console = Console(stderr=True)
-        self.visible = show and self._console.is_terminal
-        self._live: Live | None = None
-        self._began: dict[tuple[int, int], float] = {}
+        console = Console(stderr=True)
+        self.visible = show and console.is_terminal
+        who, share = TextColumn("{task.fields[node]} {task.description}"), TextColumn("{task.percentage:>3.0f} %")
+        columns = (who, BarColumn(), share, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        # Lines of text are written when it has stopped, and where they go is no business of it.
+        free: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+        self._bars = Progress(*columns, console=console, transient=True, auto_refresh=False, **free)
+        self._tasks: dict[tuple[int, int], TaskID] = {}
 
     def update(self, under_way: Mapping[int, tuple[str, str, Report]]) -> None:
         """Shows these and no others: by number, the machine's name, what is trained, and how far it is."""
         if not self.visible:
             return
-        now = time.monotonic()
-        table = Table.grid(padding=(0, 1))
-        for number, (node, what, report) in under_way.items():
-            # Another worker that takes it up begins anew.
-            elapsed = now - self._began.setdefault((number, report.attempt), now)
-            left = elapsed * (1 - report.share) / report.share if report.share else None
-            bar = ProgressBar(total=report.total, completed=report.done, width=40)
-            table.add_row(node, what, bar, f"{100 * report.share:3.0f} %", _clock(elapsed), "left", _clock(left))
-        if self._live is None:
-            # Lines of text are written when it has stopped, and where they go is no business of it.
-            self._live = Live(
-                console=self._console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
-            )
-            self._live.start()
-        self._live.update(table, refresh=True)
+        # Another worker that takes a population up begins anew.
+        now = {(number, each[2].attempt): each for number, each in under_way.items()}
+        for over in self._tasks.keys() - now.keys():
+            self._bars.remove_task(self._tasks.pop(over))
+        for key, (node, what, report) in now.items():
+            if key not in self._tasks:
+                self._tasks[key] = self._bars.add_task(what, total=report.total, node=node)
+            self._bars.update(self._tasks[key], completed=report.done)
+        self._bars.start()
+        self._bars.refresh()
 
     def rest(self) -> None:
         """Clears the screen for lines of text, until the next update."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-
-def _clock(seconds: float | None) -> str:
-    """A time as a clock shows it.
-
-    >>> _clock(3725.0), _clock(None)
-    ('1:02:05', '-:--:--')
-    """
-    if seconds is None:
-        return "-:--:--"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+        self._bars.stop()

@@ -21,6 +21,14 @@ class Norm(NamedTuple):
     running_mean: Tensor | None = None
     running_var: Tensor | None = None
 
+    def line(self, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+        """With fixed statistics a batch norm is a line for each column: its slope and its shift, after a bias."""
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        slope = self.weight * (self.running_var + EPSILON).rsqrt()
+        center = self.running_mean if bias is None else self.running_mean - bias
+        return slope, self.bias - center * slope
+
 
 class Dropout(NamedTuple):
     """Drop probability [R] and the keys [R, 2] of one layer at one epoch."""
@@ -71,12 +79,7 @@ def activate(
             norm.running_mean.add_(bias.detach(), alpha=MOMENTUM / (1 - MOMENTUM))
         x, bias, overwrite = _normalize(x, norm), None, len(x) > 1
     elif norm is not None:
-        # With fixed statistics it is a line for each column.
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        slope = norm.weight * (norm.running_var + EPSILON).rsqrt()
-        center = norm.running_mean if bias is None else norm.running_mean - bias
-        x, bias = x.mul_(slope[:, None]) if overwrite else x * slope[:, None], norm.bias - center * slope
-        overwrite = True
+        slope, bias = norm.line(bias)
+        x, overwrite = x.mul_(slope[:, None]) if overwrite else x * slope[:, None], True
     p, keys = dropout or (None, None)
     return relu_dropout(x, bias, p, keys, overwrite)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch.optim.adam import adam
 from sharpen.kernels import backend
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+_SETTINGS = {"beta1": BETA_1, "beta2": BETA_2, "eps": EPSILON, "fused": True, "amsgrad": False, "maximize": False}
 
 
 class Adam:
@@ -94,19 +96,6 @@ class _Run:
             each.copy_(steps)
 
     def step(self, gradients: list[Tensor]) -> None:
-        adam(
-            self._parameters,
-            [gradients[k][self._members].contiguous() for k in self._which],
-            self._first,
-            self._second,
-            [],
-            self._steps,
-            fused=True,
-            amsgrad=False,
-            beta1=BETA_1,
-            beta2=BETA_2,
-            lr=self._lr,
-            weight_decay=self._weight_decay,
-            eps=EPSILON,
-            maximize=False,
-        )
+        own, moments = [gradients[k][self._members].contiguous() for k in self._which], (self._first, self._second)
+        rates: dict[str, Any] = {"lr": self._lr, "weight_decay": self._weight_decay, **_SETTINGS}
+        adam(self._parameters, own, *moments, [], self._steps, **rates)

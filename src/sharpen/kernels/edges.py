@@ -14,21 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sharpen.kernels import backend
 from sharpen.kernels.sparse import Csr, Stacked
 
-
-def _summed(pattern: Csr, weight: Tensor, h: Tensor, out: Tensor, accumulate: bool) -> None:
-    """out_i = Σ_j w_ij h_j for every member, or added to what is there."""
-    if backend.fused(h):
-        from sharpen.kernels.triton.spmm import spmm_triton
-
-        spmm_triton(out, pattern, h, accumulate, weight.contiguous())
-        return
-    for r in range(len(h)):
-        out[r].addmm_(pattern.weighted(weight[r]), h[r], beta=int(accumulate))
+NEGATIVE_SLOPE = 0.2
 
 
 class _WeightedSum(Stacked):
@@ -36,11 +28,15 @@ class _WeightedSum(Stacked):
 
     @staticmethod
     def forward(weight: Tensor, h: Tensor, pattern: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
-        if onto is None:
-            out = torch.empty(h.shape[0], pattern.num_rows, h.shape[2], dtype=h.dtype, device=h.device)
-        else:
-            out = onto if overwrite else onto.clone()
-        _summed(pattern, weight, h, out, accumulate=onto is not None)
+        new = (len(h), pattern.num_rows, h.shape[2])
+        out = h.new_empty(new) if onto is None else onto if overwrite else onto.clone()
+        if backend.fused(h):
+            from sharpen.kernels.triton.spmm import spmm_triton
+
+            spmm_triton(out, pattern, h, onto is not None, weight.contiguous())
+            return out
+        for each, own, x in zip(out, weight, h, strict=True):
+            each.addmm_(pattern.weighted(own), x, beta=int(onto is not None))
         return out
 
     @staticmethod
@@ -81,8 +77,7 @@ def weighted_sum(
     >>> weighted_sum(torch.tensor([[0.5, 2.0]]), torch.tensor([[[4.0], [1.0]]]), both).tolist()
     [[[4.0]]]
     """
-    out: Tensor = _WeightedSum.apply(weight, h, pattern, onto, overwrite)
-    return out
+    return _WeightedSum.apply(weight, h, pattern, onto, overwrite)
 
 
 class _EdgeDot(Stacked):
@@ -121,8 +116,7 @@ def edge_dot(g: Tensor, h: Tensor, pattern: Csr) -> Tensor:
     >>> edge_dot(torch.tensor([[[2.0, 1.0]]]), torch.tensor([[[1.0, 0.0], [0.0, 5.0]]]), both).tolist()
     [[2.0, 5.0]]
     """
-    out: Tensor = _EdgeDot.apply(g, h, pattern)
-    return out
+    return _EdgeDot.apply(g, h, pattern)
 
 
 def row_sum(value: Tensor, pattern: Csr) -> Tensor:
@@ -145,25 +139,9 @@ class _EdgeSum(Stacked):
         return source.index_select(1, pattern.indices[1]).add_(target.index_select(1, pattern.row))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Csr], output: Tensor) -> None:
-        ctx.pattern = inputs[2]
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        pattern = ctx.pattern
+        (pattern,) = ctx.rest
         return row_sum(grad.index_select(1, pattern.order), pattern.t), row_sum(grad, pattern), None
-
-
-def sum_of_ends(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
-    """``source_j + target_i`` on every edge from j into i, [R, E], from one number for each node, [R, N].
-
-    >>> import scipy.sparse as sp
-    >>> both = Csr.from_scipy(sp.csr_array([[1.0, 1.0]]))
-    >>> sum_of_ends(torch.tensor([[1.0, 2.0]]), torch.tensor([[10.0]]), both).tolist()
-    [[11.0, 12.0]]
-    """
-    out: Tensor = _EdgeSum.apply(source, target, pattern)
-    return out
 
 
 class _Softmax(Stacked):
@@ -200,8 +178,21 @@ def softmax(score: Tensor, pattern: Csr) -> Tensor:
     >>> softmax(torch.zeros(1, 3), Csr.from_scipy(sp.csr_array([[1.0, 1.0], [0.0, 1.0]]))).tolist()
     [[0.5, 0.5, 1.0]]
     """
-    out: Tensor = _Softmax.apply(score, pattern)
-    return out
+    return _Softmax.apply(score, pattern)
+
+
+def attend(
+    h: Tensor, source: Tensor, target: Tensor, pattern: Csr, onto: Tensor | None = None, overwrite: bool = False
+) -> Tensor:
+    """Every node's attention-weighted mean of its neighbours: ``softmax_j(LeakyReLU(source_j + target_i))`` times h_j.
+
+    >>> import scipy.sparse as sp
+    >>> ring = Csr.from_scipy(sp.csr_array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> attend(torch.tensor([[[0.0], [4.0]]]), torch.zeros(1, 2), torch.zeros(1, 2), ring).flatten().tolist()
+    [2.0, 2.0]
+    """
+    score = F.leaky_relu(_EdgeSum.apply(source, target, pattern), NEGATIVE_SLOPE)
+    return weighted_sum(softmax(score, pattern), h, pattern, onto, overwrite)
 
 
 # The same for one run: vectors of nodes are [N, H], or [N, heads, H]; numbers on edges are [E], or [E, heads].
@@ -229,8 +220,8 @@ def edge_scores(source: Tensor, target: Tensor, pattern: Csr) -> Tensor:
     [11.0, 12.0]
     """
     if source.dim() == 1:
-        return sum_of_ends(source.unsqueeze(0), target.unsqueeze(0), pattern).squeeze(0)
-    return sum_of_ends(source.t(), target.t(), pattern).t()
+        return _EdgeSum.apply(source.unsqueeze(0), target.unsqueeze(0), pattern).squeeze(0)
+    return _EdgeSum.apply(source.t(), target.t(), pattern).t()
 
 
 def edge_products(query: Tensor, key: Tensor, pattern: Csr) -> Tensor:

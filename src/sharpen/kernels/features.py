@@ -21,22 +21,6 @@ from sharpen.kernels.product import shared_product, transpose_product
 from sharpen.kernels.sparse import Csr, Stacked, spmm, spmm_into
 
 
-class _DenseProduct(Stacked):
-    """m @ w[r] with a constant m; the gradient in m is never asked for."""
-
-    @staticmethod
-    def forward(w: Tensor, m: Tensor, transpose: bool) -> Tensor:
-        return transpose_product(m, w) if transpose else shared_product(m, w)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, bool], output: Tensor) -> None:
-        _, ctx.m, ctx.transpose = inputs
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _DenseProduct.apply(grad, ctx.m, not ctx.transpose), None, None
-
-
 class Products:
     """Products of fixed matrices with weights, kept from an evaluation for the training step that comes next.
 
@@ -47,7 +31,7 @@ class Products:
     >>> kept = Products()
     >>> for keeps in (True, False):
     ...     kept.begin([w], keeps)
-    ...     print(m.times(w, kept).item(), len(kept))
+    ...     print(m.times(w, kept).item(), len(kept._kept))
     3.0 1
     3.0 0
     """
@@ -58,16 +42,8 @@ class Products:
         self._storages: set[int] = set()
         self._keeps = False
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
     def begin(self, weights: Iterable[Tensor], keeps: bool) -> None:
-        """A new pass over the model.
-
-        Args:
-            weights: The tensors whose products may be kept: parameters, which stay where they are.
-            keeps: Whether products are kept (in an evaluation), or given (in training).
-        """
+        """A new pass: it keeps products with these parameters (in an evaluation), or is given them (in training)."""
         self._keeps = keeps
         if keeps:
             self._kept.clear()
@@ -87,18 +63,19 @@ class Products:
         return out.detach() if version == w._version and written == out._version else matrix.times(w)
 
 
-class _KnownProduct(Stacked):
-    @staticmethod
-    def forward(w: Tensor, matrix: FixedMatrix, known: Products) -> Tensor:
-        return known.of(matrix, w)
+class _Product(Stacked):
+    """``M @ w[r]``, or ``M.T @ g[r]``, with a constant M; each is the other's derivative."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, FixedMatrix, Products], output: Tensor) -> None:
-        ctx.matrix = inputs[1]
+    def forward(w: Tensor, matrix: FixedMatrix, transpose: bool, known: Products | None) -> Tensor:
+        if transpose:
+            return matrix._transpose_product(w)
+        return matrix._product(w) if known is None else known.of(matrix, w)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.matrix.transpose_times(grad), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        matrix, transpose, _ = ctx.rest
+        return _Product.apply(grad, matrix, not transpose, None), None, None, None
 
 
 class FixedMatrix:
@@ -139,38 +116,43 @@ class FixedMatrix:
         """The weights of the dense columns; those of a column of zeros may be anything."""
         return w if self._weights is None else w[:, self._weights]
 
-    def _dense_gradient(self, g: Tensor) -> Tensor:
-        """The gradient in the weights of the dense columns."""
-        out: Tensor = _DenseProduct.apply(g, self.dense, True)
-        return out if out.shape[1] == self._full else out[:, : self._full].contiguous()
-
     def times(self, w: Tensor, known: Products | None = None) -> Tensor:
-        """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable.
+        """``M @ w[r]`` for every member; w is [R, F, H]. Differentiable. What is ``known`` is not computed again."""
+        return _Product.apply(w, self, False, known)
 
-        Args:
-            w: The weights.
-            known: Products that need not be computed again.
-        """
-        if known is not None:
-            given: Tensor = _KnownProduct.apply(w, self, known)
-            return given
-        out = self._stored_times(w)
+    def transpose_times(self, g: Tensor) -> Tensor:
+        """``M.T @ g[r]`` for every member: the gradient in w, from the gradient in the product. Differentiable likewise."""
+        return _Product.apply(g, self, True, None)
+
+    def _product(self, w: Tensor) -> Tensor:
+        out = self._stored_product(w)
         return out if self.before is None else spmm(self.before, out)
 
-    def _stored_times(self, w: Tensor) -> Tensor:
+    def _stored_product(self, w: Tensor) -> Tensor:
         """The same without P."""
-        out: Tensor | None = None
-        if self.dense is not None:
-            out = _DenseProduct.apply(self._selected(w), self.dense, False)
-        if self.sparse is not None:
-            out = spmm(self.sparse, w) if out is None else out + spmm(self.sparse, w)
-        assert out is not None
+        if self.dense is None:
+            assert self.sparse is not None
+            return spmm(self.sparse, w)
+        out = shared_product(self.dense, self._selected(w))
+        return out if self.sparse is None else out + spmm(self.sparse, w)
+
+    def _transpose_product(self, g: Tensor) -> Tensor:
+        g = g if self.before is None else spmm(self.before.t, g)
+        of_dense = None if self.dense is None else transpose_product(self.dense, g)
+        if of_dense is not None and of_dense.shape[1] != self._full:
+            of_dense = of_dense[:, : self._full].contiguous()
+        if self.sparse is None:
+            assert of_dense is not None
+            return of_dense
+        out = spmm(self.sparse.t, g)
+        if of_dense is not None and self.columns is not None:
+            out[:, self.columns] = of_dense
         return out
 
     def times_into(self, out: Tensor, w: Tensor, accumulate: bool = False) -> None:
         """``out = M @ w``, or ``out += M @ w``; not differentiable."""
         if self.before is not None:
-            spmm_into(out, self.before, self._stored_times(w), accumulate)
+            spmm_into(out, self.before, self._stored_product(w), accumulate)
             return
         if self.dense is not None:
             if not out.is_cuda:
@@ -185,17 +167,6 @@ class FixedMatrix:
             accumulate = True
         if self.sparse is not None:
             spmm_into(out, self.sparse, w, accumulate)
-
-    def transpose_times(self, g: Tensor) -> Tensor:
-        """``M.T @ g[r]`` for every member: the gradient in w, from the gradient in the product."""
-        if self.before is not None:
-            g = spmm(self.before.t, g)
-        if self.sparse is None:
-            return self._dense_gradient(g)
-        out = spmm(self.sparse.t, g)
-        if self.dense is not None and self.columns is not None:
-            out[:, self.columns] = self._dense_gradient(g)
-        return out
 
 
 def _partition(matrix: Any, cost: Cost) -> tuple[np.ndarray, float]:
@@ -219,10 +190,9 @@ def fixed(matrix: Any, device: torch.device, dtype: torch.dtype, before: Csr | N
         return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype)
 
     align = 8 if device.type == "cuda" else 1
-    if isinstance(matrix, Tensor):
-        return FixedMatrix(matrix, before=before, align=align)
-    if isinstance(matrix, np.ndarray):
-        return FixedMatrix(on_device(matrix), before=before, align=align)
+    if isinstance(matrix, Tensor | np.ndarray):
+        dense = on_device(matrix) if isinstance(matrix, np.ndarray) else matrix
+        return FixedMatrix(dense, before=before, align=align)
     csc = sp.csc_array(matrix)
     full, _ = _partition(csc, cost_on(device))
     if full.all():

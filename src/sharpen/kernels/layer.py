@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sharpen.kernels import backend
 from sharpen.kernels.activation import Dropout, Norm, activate
-from sharpen.kernels.attention import attend
+from sharpen.kernels.edges import attend
 from sharpen.kernels.sparse import Csr, spmm
 
 _SCORE_COLUMNS = 16
@@ -56,35 +56,6 @@ class Blocks:
         return list(z) if len(z) == len(self.sizes) else list(z[0].split(self.sizes, dim=2))
 
 
-def finish_rows(
-    z: Sequence[Tensor],
-    offered: Sequence[Tensor],
-    blocks: Blocks,
-    graph: Csr,
-    bias: Tensor | None,
-    norm: Norm | None,
-) -> Tensor:
-    """:func:`finish_layer` in evaluation for some of the nodes, which gather from all.
-
-    Args:
-        z: Their product, as for :func:`finish_layer`.
-        offered: What all nodes offer: the block that is gathered and, for attention, that of scores.
-        blocks, bias, norm: As for :func:`finish_layer`.
-        graph: A row for each node of ``z``, a column for each node there is.
-
-    >>> import scipy.sparse as sp
-    >>> second = Csr.from_scipy(sp.csr_array([[0.0, 1.0]]))
-    >>> everyone = [torch.tensor([[[1.0], [2.0]]])]
-    >>> finish_rows(everyone, everyone, Blocks(1, neighbors=True, own=False), second, None, None).flatten().tolist()
-    [2.0]
-    """
-    z = blocks.split(z)
-    own = z[1] if blocks.own else None
-    h = offered[0]
-    gathered = attend(h, offered[1][..., 0], z[-1][..., 1], graph, own) if blocks.scores else spmm(graph, h, own)
-    return activate(gathered, bias, norm, False, None, overwrite=True)
-
-
 def join_blocks(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
     """The weights of a layer's column blocks as its kernels take them: joined for the fused ones, else as they are.
 
@@ -98,31 +69,6 @@ def join_blocks(weights: Sequence[Tensor], blocks: Blocks) -> list[Tensor]:
     return [torch.cat(padded, dim=2)]
 
 
-def finish_layer_plain(
-    z: Sequence[Tensor],
-    blocks: Blocks,
-    graph: Csr | None,
-    bias: Tensor | None,
-    norm: Norm | None,
-    training: bool,
-    dropout: Dropout | None,
-    overwrite: bool = False,
-) -> Tensor:
-    """:func:`finish_layer` as separate steps: the reference for the fused kernel, and the CPU's way."""
-    if len(z) < len(blocks.sizes):
-        z, overwrite = z[0].split(blocks.sizes, dim=2), False
-    if not blocks.neighbors:
-        return activate(z[0], bias, norm, training, dropout, overwrite)
-    assert graph is not None
-    own, score = z[1] if blocks.own else None, z[-1]
-    gathered = (
-        attend(z[0], score[..., 0], score[..., 1], graph, own, overwrite)
-        if blocks.scores
-        else spmm(graph, z[0], own, overwrite)
-    )
-    return activate(gathered, bias, norm, training, dropout, overwrite=True)
-
-
 def finish_layer(
     z: Sequence[Tensor],
     blocks: Blocks,
@@ -132,6 +78,7 @@ def finish_layer(
     training: bool,
     dropout: Dropout | None,
     overwrite: bool = False,
+    offered: Sequence[Tensor] = (),
 ) -> Tensor:
     """What a layer makes of its matrix product.
 
@@ -141,6 +88,8 @@ def finish_layer(
         graph: The propagation matrix, or the pattern of attention; nothing where neighbours do not count.
         bias, norm, training, dropout: See :func:`sharpen.kernels.activation.activate`.
         overwrite: Whether the result may take the place of ``z``.
+        offered: Where ``z`` is of some nodes only, one for each row of the graph: what all nodes offer, the block that is gathered
+            and, for attention, that of scores.
 
     >>> import scipy.sparse as sp
     >>> swap = Csr.from_scipy(sp.csr_array([[0.0, 1.0], [1.0, 0.0]]))
@@ -148,8 +97,18 @@ def finish_layer(
     >>> finish_layer(z, Blocks(1, neighbors=True, own=True), swap, None, None, False, None).flatten().tolist()
     [12.0, 21.0]
     """
-    if backend.fused(z[0]):
+    if not offered and backend.fused(z[0]):
         from sharpen.kernels.triton.layer import finish_layer_triton
 
         return finish_layer_triton(z[0], blocks, graph, bias, norm, training, dropout)
-    return finish_layer_plain(z, blocks, graph, bias, norm, training, dropout, overwrite)
+    overwrite = overwrite and len(z) == len(blocks.sizes)
+    z = blocks.split(z)
+    if not blocks.neighbors:
+        return activate(z[0], bias, norm, training, dropout, overwrite)
+    assert graph is not None
+    offered, own = offered or (z[0], z[-1]), z[1] if blocks.own else None
+    if blocks.scores:
+        gathered = attend(offered[0], offered[1][..., 0], z[-1][..., 1], graph, own, overwrite)
+    else:
+        gathered = spmm(graph, offered[0], own, overwrite)
+    return activate(gathered, bias, norm, training, dropout, overwrite=True)

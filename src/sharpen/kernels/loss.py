@@ -12,14 +12,6 @@ TRACED = ("cross_entropy", "entropy_labeled", "entropy_unlabeled")
 """The parts of the objective that leave a trace."""
 
 
-def population_loss_plain(
-    logits: Tensor, y: Tensor, labeled: Tensor, unlabeled: Tensor, objective: Objective
-) -> tuple[Tensor, Tensor]:
-    """:func:`population_loss` from :mod:`sharpen.objective`: the reference for the fused kernel, and the CPU's way."""
-    loss, parts = objective(logits, y, labeled, unlabeled)
-    return loss, torch.stack([getattr(parts, name) for name in TRACED]).detach()
-
-
 def population_loss(
     logits: Tensor, y: Tensor, labeled: Tensor, unlabeled: Tensor, objective: Objective
 ) -> tuple[Tensor, Tensor]:
@@ -42,4 +34,5 @@ def population_loss(
         from sharpen.kernels.triton.loss import population_loss_triton
 
         return population_loss_triton(logits, y, labeled, unlabeled, lam, lam_labeled)
-    return population_loss_plain(logits, y, labeled, unlabeled, objective)
+    loss, parts = objective(logits, y, labeled, unlabeled)
+    return loss, torch.stack([getattr(parts, name) for name in TRACED]).detach()

@@ -80,10 +80,6 @@ def _forward(x: Tensor, w: Tensor) -> Tensor:
     return out
 
 
-def _weight_gradient(x: Tensor, g: Tensor) -> Tensor:
-    return transpose_product(x, g) if x.is_cuda or g.shape[2] > _NARROW else torch.bmm(g.mT, x).mT
-
-
 class _Products(torch.autograd.Function):
     """x @ w for several w; the gradient in x is summed by the matrix product itself.
 
@@ -103,7 +99,9 @@ class _Products(torch.autograd.Function):
         in_x = torch.bmm(grads[0], turned[0])
         for grad, w in zip(grads[1:], turned[1:], strict=True):
             in_x.baddbmm_(grad, w)
-        return in_x, *(_weight_gradient(x, grad) for grad in grads)
+        thin = (not x.is_cuda and grad.shape[2] <= _NARROW for grad in grads)
+        in_w = (torch.bmm(g.mT, x).mT if few else transpose_product(x, g) for g, few in zip(grads, thin, strict=True))
+        return in_x, *in_w
 
 
 def products(x: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:

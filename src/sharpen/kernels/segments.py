@@ -60,12 +60,8 @@ class _Sum(Stacked):
         return spmm(index.sums(size, x.dtype), x.contiguous())
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Index, int], output: Tensor) -> None:
-        ctx.index = inputs[1]
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Pick.apply(grad, ctx.index), None, None
+        return _Pick.apply(grad, ctx.rest[0]), None, None
 
 
 def pick(x: Tensor, index: Index) -> Tensor:

@@ -11,8 +11,7 @@ the first layer's weights).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -55,13 +54,8 @@ class Csr:
         """The same matrix as scipy holds it, on the CPU."""
         csr = sp.csr_array(matrix)
         csr.sort_indices()
-        return cls(
-            torch.from_numpy(csr.indptr.astype(np.int32)),
-            torch.from_numpy(csr.indices.astype(np.int32)),
-            torch.from_numpy(np.asarray(csr.data)).to(dtype),
-            csr.shape[1],
-            symmetric,
-        )
+        rowptr, col = (torch.from_numpy(part.astype(np.int32)) for part in (csr.indptr, csr.indices))
+        return cls(rowptr, col, torch.from_numpy(np.asarray(csr.data)).to(dtype), csr.shape[1], symmetric)
 
     @property
     def num_rows(self) -> int:
@@ -78,9 +72,8 @@ class Csr:
 
     def to(self, device: torch.device | str) -> Csr:
         """This matrix on another device."""
-        return replace(
-            self, rowptr=self.rowptr.to(device), col=self.col.to(device), value=self.value.to(device), _parent=None
-        )
+        rowptr, col, value = (part.to(device) for part in (self.rowptr, self.col, self.value))
+        return Csr(rowptr, col, value, self.num_cols, self.symmetric)
 
     @cached_property
     def row(self) -> Tensor:
@@ -97,17 +90,13 @@ class Csr:
     @cached_property
     def place(self) -> Tensor:
         """Where each of this matrix's entries stands in the transpose: the inverse of :attr:`order`; int32."""
-        place = torch.empty_like(self.col)
-        place[self.order] = torch.arange(self.nnz, dtype=place.dtype, device=place.device)
-        return place
+        return self.order.argsort().int()
 
     @cached_property
     def t(self) -> Csr:
         """The transpose."""
-        if self.symmetric:
-            return self
-        if self._parent is not None:
-            return self._parent
+        if self.symmetric or self._parent is not None:
+            return self._parent or self
         ends = torch.arange(self.num_cols + 1, dtype=self.col.dtype, device=self.col.device)
         rowptr = torch.searchsorted(self.col[self.order], ends, out_int32=True)
         return Csr(rowptr, self.row[self.order].int(), self.value[self.order], self.num_rows, _parent=self)
@@ -136,27 +125,6 @@ class Csr:
             return torch.sparse_csr_tensor(*self.indices, value, (self.num_rows, self.num_cols), check_invariants=False)
 
 
-def spmm_plain(s: Csr, x: Tensor) -> Tensor:
-    """``s @ x[r]`` for every r, by torch's own sparse product: the reference for the fused kernel, and the CPU's way."""
-    out = x.new_empty(x.shape[0], s.num_rows, x.shape[2])
-    _multiply(out, s, x, accumulate=False)
-    return out
-
-
-def _multiply(out: Tensor, s: Csr, x: Tensor, accumulate: bool) -> None:
-    # Not mm: in place, addmm neither clears the output first nor copies the product into it.
-    for each, to in zip(x, out, strict=True):
-        to.addmm_(s.matrix, each, beta=int(accumulate))
-
-
-def _multiply_dense(out: Tensor, s: Tensor, x: Tensor, accumulate: bool) -> None:
-    """One product with the columns of all members side by side."""
-    members, rows, width = x.shape
-    product = s @ x.transpose(0, 1).reshape(rows, members * width)
-    product = product.view(len(s), members, width).transpose(0, 1)
-    out.add_(product) if accumulate else out.copy_(product)
-
-
 def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     """``out = s @ x``, or ``out += s @ x``, for every member; not differentiable.
 
@@ -165,29 +133,18 @@ def spmm_into(out: Tensor, s: Csr, x: Tensor, accumulate: bool = False) -> None:
     >>> out.flatten().tolist()
     [2.0, 2.0]
     """
-    if s.filled is not None:
-        _multiply_dense(out, s.filled, x, accumulate)
+    if s.filled is not None:  # one product with the columns of all members side by side
+        members, rows, width = x.shape
+        product = s.filled @ x.transpose(0, 1).reshape(rows, members * width)
+        product = product.view(s.num_rows, members, width).transpose(0, 1)
+        out.add_(product) if accumulate else out.copy_(product)
     elif backend.fused(x):
         from sharpen.kernels.triton.spmm import spmm_triton
 
         spmm_triton(out, s, x, accumulate)
-    else:
-        _multiply(out, s, x, accumulate)
-
-
-def _fold(size: int, in_dims: Sequence[int | None], *tensors: Tensor) -> list[Tensor]:
-    """Stacks of members that :func:`torch.func.vmap` stacks once more, as larger stacks of members.
-
-    Args:
-        size: How many stacks there are.
-        in_dims: Where each tensor has them; None for one that all share.
-        tensors: The stacks.
-
-    >>> [t.shape for t in _fold(3, (1, None), torch.ones(1, 3, 5), torch.ones(1, 7))]
-    [torch.Size([3, 5]), torch.Size([3, 7])]
-    """
-    stacked = [t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0) for t, dim in zip(tensors, in_dims)]  # noqa: B905
-    return [t.flatten(0, 1) for t in stacked]
+    else:  # not mm: in place, addmm neither clears the output first nor copies the product into it
+        for each, to in zip(x, out, strict=True):
+            to.addmm_(s.matrix, each, beta=int(accumulate))
 
 
 class Stacked(torch.autograd.Function):
@@ -198,19 +155,27 @@ class Stacked(torch.autograd.Function):
 
     stacks = 1
 
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keeps what is no tensor, which is all that the derivative of a linear operation needs."""
+        ctx.rest = [each for each in inputs if not isinstance(each, Tensor)]
+
     @classmethod
     def vmap(cls, info: Any, in_dims: Any, *inputs: Any) -> Any:
         assert all(dim is None for dim in in_dims[cls.stacks :])
-        folded = _fold(info.batch_size, in_dims, *inputs[: cls.stacks])
-        return cls.apply(*folded, *inputs[cls.stacks :]).unflatten(0, (info.batch_size, -1)), 0
+        size = info.batch_size
+        stacked = [
+            t.expand(size, *t.shape) if dim is None else t.movedim(dim, 0)
+            for t, dim in zip(inputs[: cls.stacks], in_dims, strict=False)
+        ]
+        folded = [t.flatten(0, 1) for t in stacked]
+        return cls.apply(*folded, *inputs[cls.stacks :]).unflatten(0, (size, -1)), 0
 
 
 class _Spmm(Stacked):
     @staticmethod
     def forward(x: Tensor, s: Csr, onto: Tensor | None, overwrite: bool) -> Tensor:
-        new = x.new_empty(x.shape[0], s.num_rows, x.shape[2]) if onto is None else None
-        out = new if onto is None else onto if overwrite else onto.clone()
-        assert out is not None
+        out = x.new_empty(x.shape[0], s.num_rows, x.shape[2]) if onto is None else onto if overwrite else onto.clone()
         spmm_into(out, s, x, accumulate=onto is not None)
         return out
 
@@ -240,15 +205,10 @@ def propagate(x: Tensor, s: Csr) -> Tensor:
 def spmm(s: Csr, x: Tensor, onto: Tensor | None = None, overwrite: bool = False) -> Tensor:
     """``s @ x[r]`` for every member r of ``x`` [R, K, H]; differentiable in ``x`` and ``onto``, any number of times.
 
-    Args:
-        s: The sparse factor.
-        x: The dense ones.
-        onto: What the product is added to, if anything.
-        overwrite: Whether the sum may take the place of ``onto``.
+    The product is added to ``onto``, if that is given, and may take its place with ``overwrite``.
 
     >>> S = Csr.from_scipy(sp.eye_array(3).tocsr())
     >>> spmm(S, torch.ones(2, 3, 4)).shape
     torch.Size([2, 3, 4])
     """
-    out: Tensor = _Spmm.apply(x, s, onto, overwrite)
-    return out
+    return _Spmm.apply(x, s, onto, overwrite)

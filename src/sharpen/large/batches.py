@@ -121,27 +121,14 @@ class ClusterBatches:
                         weight.append(graph.weight[begin:end][inside])
             finally:
                 places[nodes] = -1
-        return Batch(
-            nodes,
-            np.concatenate(rowptr).astype(np.int32),
-            np.concatenate(seen),
-            core=len(nodes),
-            probability=len(parts) / graph.num_parts,
-            symmetric=True,
-            weight=np.concatenate(weight) if weight else None,
-        )
+        share, weights = len(parts) / graph.num_parts, np.concatenate(weight) if weight else None
+        ends = np.concatenate(rowptr).astype(np.int32)
+        return Batch(nodes, ends, np.concatenate(seen), len(nodes), share, symmetric=True, weight=weights)
 
 
 class NeighborBatches:
     """Some nodes, and hop by hop a few drawn neighbours of each node met, by PyG's ``NeighborLoader``; else as
-    :class:`ClusterBatches`.
-
-    Args:
-        parted: The graph; its parts do not matter.
-        size: Nodes in a batch's core.
-        fanout: Neighbours drawn for a node; None for all, which makes the batch exact.
-        hops: How far the network looks (:attr:`sharpen.models.Network.hops`).
-        per_step: Batches in a step.
+    :class:`ClusterBatches`. Without a fanout all neighbours are taken, which makes a batch exact.
     """
 
     def __init__(self, parted: PartedGraph, size: int, fanout: int | None, hops: int, per_step: int) -> None:

@@ -19,8 +19,7 @@ from sharpen.errors import InputError
 
 def load_array(path: Path) -> np.ndarray:
     """An array on disk, mapped for reading: however large it is, memory is needed only for what is looked at."""
-    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    return array
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def as_tensor(array: np.ndarray) -> Tensor:

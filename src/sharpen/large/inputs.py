@@ -22,14 +22,10 @@ class RowInputs(Inputs):
     """The fixed features, plain and propagated, of some nodes of a parted graph."""
 
     def __init__(
-        self,
-        parted: PartedGraph,
-        nodes: np.ndarray | slice,
-        device: torch.device,
-        dtype: torch.dtype,
+        self, parted: PartedGraph, nodes: np.ndarray | slice, device: torch.device, dtype: torch.dtype
     ) -> None:
         self._parted, self._nodes = parted, nodes
-        self.device, self.dtype = device, dtype
+        self.device, self.dtype, self._once = device, dtype, {}
         self.num_nodes = nodes.stop - nodes.start if isinstance(nodes, slice) else len(nodes)
 
     def _fixed(self, gather: str | None) -> FixedMatrix:
@@ -57,13 +53,11 @@ class BatchInputs(RowInputs):
 
     def __init__(self, parted: PartedGraph, batch: Batch, device: torch.device, dtype: torch.dtype) -> None:
         super().__init__(parted, batch.nodes, device, dtype)
-        self._batch, self._matrices = batch, {}
+        self._batch = batch
 
     def matrix(self, name: str) -> Csr:
         """P as far as the batch sees it, see :mod:`sharpen.large.batches`; for attention, who sees whom."""
-        if name not in self._matrices:
-            self._matrices[name] = self._seen(name)
-        return self._matrices[name]
+        return self._made(name, lambda: self._seen(name))
 
     def _seen(self, name: str) -> Csr:
         batch = self._batch

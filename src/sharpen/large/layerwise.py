@@ -6,14 +6,14 @@ nodes. So memory grows with nodes and width, time with edges and layers, and nei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from sharpen.large.inputs import RowInputs
 from sharpen.large.parted import PartedGraph
-from sharpen.models.network import Network
+from sharpen.models.network import Network, Weights
 
 # Runs of nodes hold at most so many activations: long runs keep a GPU busy, short ones stay in a CPU's cache.
 _CHUNK_ACTIVATIONS = {"cuda": 2**27, "cpu": 2**24}
@@ -22,19 +22,15 @@ _CHUNK_ACTIVATIONS = {"cuda": 2**27, "cpu": 2**24}
 @torch.no_grad()
 def layerwise_logits(
     network: Network,
-    parameters: Mapping[str, Tensor],
-    statistics: Mapping[str, Tensor],
+    parameters: Weights,
+    statistics: Weights,
     parted: PartedGraph,
     owner: Callable[[int], bool] = lambda run: True,
     share: Callable[[Tensor, list[slice]], None] = lambda values, runs: None,
 ) -> Tensor:
     """Class scores [R, N, C] in the order of the parted graph, on the device of the parameters.
 
-    Args:
-        network, parameters, statistics: The model, as for :meth:`Network.logits`; no dropout, running statistics.
-        parted: The graph.
-        owner: Whether this process computes the run of nodes of that number.
-        share: Is given a tensor [R, N, ...] and the runs, and completes it with the runs of other processes.
+    ``owner`` says which runs of nodes this process computes; ``share`` completes a tensor [R, N, ...] with the others'.
 
     >>> import numpy as np
     >>> from sharpen import Graph
@@ -73,7 +69,7 @@ def layerwise_logits(
 
         if not blocks.neighbors:
             for run in own_runs:
-                x[:, run] = network.finish(parameters, statistics, layer, multiplied(run))
+                x[:, run] = network.finish(parameters, statistics, layer, multiplied(run), None)
             continue
         widths = [blocks.width, 2] if blocks.scores else [blocks.width]
         offered = [torch.empty(members, parted.num_nodes, width, device=device, dtype=dtype) for width in widths]
@@ -87,7 +83,7 @@ def layerwise_logits(
             # A run's own vectors are read before they are overwritten, and nobody else's are needed any more.
             z = multiplied(run) if len(blocks.sizes) > 1 else [offered[0][:, run]]
             graph = parted.rows(run, network.convolution.matrix, device, dtype)
-            x[:, run] = network.finish(parameters, statistics, layer, z, graph, offered)
+            x[:, run] = network.finish(parameters, statistics, layer, z, graph, offered=offered)
     logits = torch.empty(members, parted.num_nodes, network.num_classes, device=device, dtype=dtype)
     for run in own_runs:
         logits[:, run] = network.head(parameters, x[:, run])

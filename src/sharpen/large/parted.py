@@ -133,31 +133,28 @@ class PartedGraph:
         """P X over the whole graph, like ``x``; made when it is first asked for, once, and kept on disk if the graph is."""
         key = (gather, dtype)
         if key not in self._propagated:
-            self._propagated[key] = self._propagate(gather, dtype)
+            numbers = np.dtype(str(dtype).removeprefix("torch."))
+            place = None if self.folder is None else self.folder / f"{gather}-{numbers}"
+            propagate = self._propagate_sparse if sp.issparse(self.x) else self._propagate_dense
+            self._propagated[key] = propagate(gather, numbers, place)
         return self._propagated[key]
 
-    def _propagate(self, gather: str, dtype: torch.dtype) -> Any:
-        cpu = torch.device("cpu")
-        numbers = np.dtype(str(dtype).removeprefix("torch."))
-        place = None if self.folder is None else self.folder / f"{gather}-{numbers}"
-        if sp.issparse(self.x):
-            return self._propagate_sparse(gather, numbers, place)
-        path = None if place is None else place.with_name(f"{place.name}.npy")
-        if path is not None and path.exists():
-            return load_array(path)
-
+    def _propagate_dense(self, gather: str, numbers: np.dtype[Any], place: Path | None) -> Any:
         def fill(out: np.ndarray) -> None:
-            features = as_tensor(self.x).to(dtype)[None]
+            whole = torch.from_numpy(out)[None]
+            features = as_tensor(self.x).to(whole.dtype)[None]
             for chunk in self.chunks():
-                spmm_into(torch.from_numpy(out[None, chunk]), self.rows(chunk, gather, cpu, dtype), features)
+                spmm_into(whole[:, chunk], self.rows(chunk, gather, torch.device("cpu"), whole.dtype), features)
 
-        if path is not None:
+        if place is None:
+            out = np.empty(self.x.shape, numbers)
+            fill(out)
+            return out
+        path = place.with_name(f"{place.name}.npy")
+        if not path.exists():
             with writing_beside(path.parent):
                 save_array(path, self.x.shape, numbers, fill)
-            return load_array(path)
-        out = np.empty(self.x.shape, numbers)
-        fill(out)
-        return out
+        return load_array(path)
 
     def _propagate_sparse(self, gather: str, numbers: np.dtype[Any], place: Path | None) -> Any:
         if place is None:
@@ -227,13 +224,14 @@ def arrange(graph: Graph, parts: int) -> PartedGraph:
 
 
 def _as_it_is(graph: Graph) -> PartedGraph:
-    nodes, adjacency = graph.num_nodes, graph.adjacency
+    nodes, (rowptr, col, weight) = graph.num_nodes, _arrays(graph)
     folder = graph.folder if isinstance(graph, StoredGraph) else None
-    whole = np.array([0, nodes])
-    weight = None if adjacency.weight is None else adjacency.weight.numpy()
-    return PartedGraph(
-        adjacency.rowptr.numpy(), adjacency.col.numpy(), _features(graph), np.arange(nodes), whole, folder, weight
-    )
+    return PartedGraph(rowptr, col, _features(graph), np.arange(nodes), np.array([0, nodes]), folder, weight)
+
+
+def _arrays(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    a = graph.adjacency
+    return a.rowptr.numpy(), a.col.numpy(), None if a.weight is None else a.weight.numpy()
 
 
 def _features(graph: Graph) -> Any:
@@ -241,18 +239,16 @@ def _features(graph: Graph) -> Any:
 
 
 def _renumbered(graph: Graph, parts: int) -> PartedGraph:
-    adjacency = graph.adjacency
-    part = metis(adjacency, parts)
+    part = metis(graph.adjacency, parts)
     order = np.argsort(part, kind="stable")
     sizes = np.bincount(part)
     offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    old_rowptr, old_col = adjacency.rowptr.numpy(), adjacency.col.numpy()
+    old_rowptr, old_col, old_weight = _arrays(graph)
     degree = np.diff(old_rowptr)[order]
     rowptr = np.concatenate([[0], np.cumsum(degree, dtype=np.int64)])
     col = np.empty(len(old_col), dtype=np.int32)
-    old_weight = None if adjacency.weight is None else adjacency.weight.numpy()
     weight = None if old_weight is None else np.empty(len(old_col))
     arranged = PartedGraph(rowptr, col, None, order, offsets, None)
     for chunk in arranged.chunks():  # in runs, so that little more than the result is in memory
@@ -283,13 +279,11 @@ def _entries(rowptr: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 def _write(folder: Path, graph: Graph, parts: int) -> None:
     with writing_whole(folder) as made:
-        parted = _renumbered(
-            graph, parts
-        )  # after the folder: METIS takes long, and what cannot be written is known before
-        for name in ("rowptr", "col", "order", "offsets"):
-            np.save(made / f"{name}.npy", getattr(parted, name))
-        if parted.weight is not None:
-            np.save(made / "weight.npy", parted.weight)
+        # After the folder: METIS takes long, and what cannot be written is known before.
+        parted = _renumbered(graph, parts)
+        for name in ("rowptr", "col", "order", "offsets", "weight"):
+            if (array := getattr(parted, name)) is not None:
+                np.save(made / f"{name}.npy", array)
         x, order = parted.x, parted.order
         if sp.issparse(x):
             _write_sparse(made, "x-", x)

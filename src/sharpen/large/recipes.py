@@ -28,14 +28,7 @@ from sharpen.trial import Trial
 
 @dataclass(frozen=True)
 class Recipe:
-    """A setting with a name.
-
-    Args:
-        name, dataset: What to call it, and on what.
-        note: Where the numbers come from.
-        batching: How the graph is cut; None for the full batch. Several batches a step leave the number of processes open.
-        settings: What differs from the paper's setting for the dataset, if it has one.
-    """
+    """A setting with a name, and a note on where its numbers are from: how a graph is cut, and what is not the paper's."""
 
     name: str
     dataset: str

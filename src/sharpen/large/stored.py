@@ -98,9 +98,9 @@ class StoredGraph(CompressedGraph):
                 shape = (len(starts) - 1, int(about["features"]))
                 x = torch.sparse_csr_tensor(starts, column, entries, size=shape, check_invariants=False)
             names, title = tuple(map(str, about["class_names"])), str(about["name"])
+        except InputError:
+            raise
         except (FileNotFoundError, NotADirectoryError, EOFError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(
                 f"{where} is not a stored graph ({type(error).__name__}: {error}); make it with store_graph"
             ) from error
@@ -118,16 +118,14 @@ class StoredGraph(CompressedGraph):
             raise InputError(f"{where}: weight and col do not agree in their length; store the graph again")
         check_rows(where, rowptr.numpy(), col.numpy())
         labels = known if y is None else checked_labels(y, len(known))
-        fields = {
-            "x": x,
-            "y": labels,
-            "class_names": checked_class_names(names if class_names is None else class_names, labels),
-            "name": title if name is None else str(name),
-            "folder": where,
-            "adjacency": Adjacency(rowptr, col, num_nodes=len(known), weight=weight),
-        }
-        for key, value in fields.items():
-            object.__setattr__(self, key, value)
+        vars(self).update(
+            x=x,
+            y=labels,
+            class_names=checked_class_names(names if class_names is None else class_names, labels),
+            name=title if name is None else str(name),
+            folder=where,
+            adjacency=Adjacency(rowptr, col, num_nodes=len(known), weight=weight),
+        )
 
     @cached_property
     def content(self) -> str:
@@ -148,41 +146,20 @@ class StoredGraph(CompressedGraph):
         return digest.hexdigest()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        a = self.adjacency
-        return _arrived, (
-            self.folder,
-            self.content,
-            self.x,
-            a.rowptr,
-            a.col,
-            a.weight,
-            self.y,
-            self.class_names,
-            self.name,
-        )
+        parts = {name: getattr(self, name) for name in ("x", "adjacency", "y", "class_names", "name")}
+        return _arrived, (self.folder, self.content, parts)
 
 
-def _arrived(
-    folder: Path,
-    content: str,
-    x: Tensor,
-    rowptr: Tensor,
-    col: Tensor,
-    weight: Tensor | None,
-    y: Tensor,
-    class_names: tuple[str, ...],
-    name: str,
-) -> Graph:
+def _arrived(folder: Path, content: str, parts: Mapping[str, Any]) -> Graph:
     """A stored graph that was pickled, perhaps on another machine: mapped if its folder is here too, and as good as there."""
     try:
-        here = StoredGraph(folder, y, class_names, name)
+        here = StoredGraph(folder, parts["y"], parts["class_names"], parts["name"])
         if os.access(folder, os.W_OK | os.X_OK) and here.content == content:
             return here
     except (InputError, OSError):
         pass
     graph = CompressedGraph.__new__(CompressedGraph)
-    adjacency = Adjacency(rowptr, col, num_nodes=len(y), weight=weight)
-    vars(graph).update(x=x, y=y, class_names=class_names, name=name, adjacency=adjacency)
+    vars(graph).update(parts)
     return graph
 
 
@@ -197,22 +174,15 @@ def store_graph(graph: Graph, folder: str | os.PathLike[str]) -> StoredGraph:
     >>> open_graph(place).adjacency.degree().tolist()
     [2, 3, 2]
     """
-    arrays = {
-        "rowptr": graph.adjacency.rowptr.numpy(),
-        "col": graph.adjacency.col.numpy(),
-        "y": graph.y.numpy(),
-    }
-    if graph.adjacency.weight is not None:
-        arrays["weight"] = graph.adjacency.weight.numpy()
+    x, adjacency = graph.x, graph.adjacency
+    tensors = {"rowptr": adjacency.rowptr, "col": adjacency.col, "y": graph.y}
+    if adjacency.weight is not None:
+        tensors["weight"] = adjacency.weight
     if graph.is_sparse:
-        x = graph.x
-        arrays |= {
-            "x-indptr": x.crow_indices().numpy(),
-            "x-indices": x.col_indices().numpy(),
-            "x-data": x.values().numpy(),
-        }
+        tensors |= {"x-indptr": x.crow_indices(), "x-indices": x.col_indices(), "x-data": x.values()}
     else:
-        arrays["x"] = graph.x.numpy()
+        tensors["x"] = x
+    arrays = {key: tensor.numpy() for key, tensor in tensors.items()}
     return write_stored(folder, arrays, graph.num_features, graph.class_names, graph.name)
 
 
@@ -270,18 +240,6 @@ def open_graph(folder: str | os.PathLike[str]) -> StoredGraph:
     sharpen.errors.InputError: no/such/folder is not a stored graph (FileNotFoundError: ...); make it with store_graph
     """
     return StoredGraph(folder)
-
-
-def read_origin(folder: str | os.PathLike[str]) -> Any:
-    """What a stored graph was made from; None if that is not known.
-
-    >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "pair"
-    >>> pair = store_graph(Graph(x=np.eye(2), edge_index=[[0], [1]]), place)
-    >>> read_origin(place) is None
-    True
-    """
-    return json.loads(Path(folder, "graph.json").read_text(encoding="utf-8")).get("origin")
 
 
 def _tensor(path: Path) -> Tensor:

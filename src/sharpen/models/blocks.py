@@ -30,10 +30,6 @@ class Dropout(nn.Module):
 class Perceptron(nn.Module):
     """Linear maps with ReLU between them, dropout before each: what decoupled models begin with.
 
-    Args:
-        widths: From the features' to the classes'.
-        dropout: The rate.
-
     >>> Perceptron([3, 8, 2], 0.5).eval()(torch.ones(5, 3)).shape
     torch.Size([5, 2])
     """

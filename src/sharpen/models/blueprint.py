@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from sharpen.errors import InputError
 from sharpen.models.custom import load_custom, place_of
@@ -95,18 +95,8 @@ class Blueprint:
         shapes = {name: tuple(initial.shape) for name, initial in self.network.initials.items()}
         return shapes | {name: tuple(value.shape[1:]) for name, value in running.items()}
 
-    @cached_property
-    def takes_rates(self) -> bool:
-        """Whether members of one population may differ in their dropout: our own models hold it as a number for each."""
-        return self.name in REGISTRY
-
     def build(self, seed: int, **other: Any) -> nn.Module:
-        """A new module with first weights from the seed; no other random state is touched.
-
-        Args:
-            seed: Decides the first weights.
-            other: Settings that differ from the blueprint's.
-        """
+        """A new module, its first weights from the seed, with settings of its own; no other random state is touched."""
         settings = {**self.settings, **other}
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -134,9 +124,8 @@ class Blueprint:
             raise
         except Exception as error:
             says = f"{type(error).__name__}: {error}".removeprefix("TypeError: ")
-            raise InputError(
-                f"{self.title} could not be made: {says}; what else it needs goes into model_args"
-            ) from None
+            why = f"{self.title} could not be made: {says}; what else it needs goes into model_args"
+            raise InputError(why) from None
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -167,13 +156,10 @@ class Blueprint:
         """The arguments of somebody's own class or function, in its own names."""
         out: dict[str, Any] = {}
         if not self._positional:
-            out = {
-                str(self._own_name(name)): getattr(self, name)
-                for name in ("num_features", "num_classes")
-            }  # fmt: skip
+            out = {str(self._own_name(name)): getattr(self, name) for name in ("num_features", "num_classes")}
+        anything = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
         for name, value in settings.items():
             own = self._own_name(name) or name
-            anything = any(p.kind is p.VAR_KEYWORD for p in self._parameters.values())
             if own not in self._parameters and not anything:
                 takes = ", ".join(self._parameters)
                 raise InputError(f"{self.title} takes no {name}; it takes {takes or 'nothing'}: leave {name} out")
@@ -197,7 +183,7 @@ def _initialized(module: nn.Module) -> nn.Module:
 
 
 def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What to call a module with; one that asks for its run needs the number of classes too.
+    """What to call a module with; one that asks for its run needs the number of classes too, and knows all classes.
 
     >>> from sharpen import Graph
     >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
@@ -207,8 +193,10 @@ def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[
     takes = dict(inspect.signature(module.forward).parameters)
     names = [name for name, p in takes.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "graph" in takes:
-        known = {"run": _some_run(inputs, num_classes)} if "run" in takes else {}
-        return (inputs.x,), {"graph": inputs} | known
+        if "run" not in takes:
+            return (inputs.x,), {"graph": inputs}
+        y, epoch = inputs.labels(), torch.zeros((), dtype=torch.int64, device=inputs.device)
+        return (inputs.x,), {"graph": inputs, "run": Run.of(y, num_classes, y >= 0, epoch, inputs.x)}
     more: dict[str, Any] = {}
     if "edge_weight" in takes:
         if inputs.edge_weight is not None:
@@ -222,13 +210,6 @@ def arguments(module: nn.Module, inputs: Inputs, num_classes: int = 0) -> tuple[
     return ((inputs.x, inputs.edge_index) if len(names) > 1 or anything else (inputs.x,)), more
 
 
-def _some_run(inputs: Inputs, num_classes: int) -> Run:
-    """A run that may know every class that is known."""
-    y = inputs.labels()
-    epoch = torch.zeros((), dtype=torch.int64, device=inputs.device)
-    return Run.of(y, num_classes, y >= 0, epoch, inputs.x)
-
-
 @contextmanager
 def named_failures(blueprint: Blueprint) -> Iterator[None]:
     """Says in one sentence what went wrong in a model's own code, and where."""
@@ -240,13 +221,3 @@ def named_failures(blueprint: Blueprint) -> Iterator[None]:
         place = place_of(error, Path(torch.__file__).parent, Path(__file__).parents[1])
         says = " ".join(str(error).split())
         raise InputError(f"{blueprint.title} fails on this graph{place}: {type(error).__name__}: {says}") from None
-
-
-def check_scores(out: object, title: str, nodes: int, classes: int) -> Tensor:
-    """A model's output, if it is class scores of all nodes."""
-    if not isinstance(out, Tensor) or out.shape != (nodes, classes):
-        got = list(out.shape) if isinstance(out, Tensor) else f"a {type(out).__name__}"
-        raise InputError(
-            f"{title} gives {got} where [{nodes}, {classes}] is needed; make its last layer {classes} wide, a score for each class"
-        )
-    return out

@@ -18,24 +18,16 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sharpen.errors import InputError, did_you_mean
 
 
-@dataclass(frozen=True, eq=False)
-class Custom:
-    """A model of one's own.
+class Custom(NamedTuple):
+    """A model of one's own: the class, the function, or the module itself; and a digest of its source, of a whole file if known."""
 
-    Args:
-        name: What trials call it.
-        thing: The class, the function, or the module itself.
-        digest: Of its source: of the whole file where it is known.
-    """
-
-    name: str
     thing: Any
     digest: str
 
@@ -56,7 +48,7 @@ def register(thing: object) -> str:
     digest = _digest(named, thing)
     name = f"@{digest[:8]}:{title}"
     if name not in _KNOWN or _KNOWN[name].thing is not thing:
-        _KNOWN[name] = Custom(name, thing, digest)
+        _KNOWN[name] = Custom(thing, digest)
     return name
 
 
@@ -94,48 +86,42 @@ def load_custom(name: str) -> Custom:
     thing = getattr(module, attribute, None)
     if thing is None:
         there = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        near = did_you_mean(attribute, there) or _own(module)
+        classes = [
+            key for key in there if inspect.isclass(made := getattr(module, key)) and made.__module__ == module.__name__
+        ]
+        own = f"it has {', '.join(classes[:5])}" if classes else "it defines no class"
+        near = did_you_mean(attribute, there) or own
         raise InputError(f"is {name!r}, but {place} has no {attribute}; {near}".rstrip("; "), field="model")
     if not callable(thing):
         raise InputError(
             f"is {name!r}, but {attribute} is a {type(thing).__name__}; name a torch.nn.Module, or a function that makes one",
             field="model",
         )
-    custom = Custom(name, thing, hashlib.sha256(source).hexdigest()[:16])
-    _KNOWN[name] = custom
-    return custom
-
-
-def _own(module: Any) -> str:
-    """The classes that a module defines itself, as a way out."""
-    own = [key for key, value in vars(module).items() if inspect.isclass(value) and value.__module__ == module.__name__]
-    return f"it has {', '.join(own[:5])}" if own else "it defines no class"
+    _KNOWN[name] = Custom(thing, hashlib.sha256(source).hexdigest()[:16])
+    return _KNOWN[name]
 
 
 def _from_file(name: str, place: str) -> tuple[Any, bytes]:
     path = Path(place)
     if not path.is_file():
-        raise InputError(
-            f"is {name!r}, but there is no file {place} in {Path.cwd()}; name it by its path", field="model"
-        )
+        why = f"there is no file {place} in {Path.cwd()}; name it by its path"
+        raise InputError(f"is {name!r}, but {why}", field="model")
     source = path.read_bytes()
     try:
         ast.parse(source, place)
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(
-            f"{place}{f', line {line}' if line else ''} is no Python: {getattr(error, 'msg', error)}"
-        ) from None
+        where = f"{place}, line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else place
+        raise InputError(f"{where} is no Python: {getattr(error, 'msg', error)}") from None
     unique = f"_sharpen_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(unique, path)
+    loader = SourceFileLoader(unique, str(path))
+    spec = importlib.util.spec_from_file_location(unique, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)  # what lies beside the file can be imported, as in a program
     sys.modules[unique] = module
-    _run(lambda: spec.loader.exec_module(module), place, str(path))  # type: ignore[union-attr]
+    _run(lambda: loader.exec_module(module), place, str(path))
     return module, source
 
 
@@ -159,16 +145,12 @@ def _run(load: Callable[[], Any], place: str, path: str) -> Any:
     try:
         return load()
     except Exception as error:
-        where = place_of(error, Path(importlib.__file__).parent, Path(__file__))
-        where = where.replace(f"{Path(path).name}, ", "")
+        where = place_of(error, Path(importlib.__file__).parent, Path(__file__)).replace(f"{Path(path).name}, ", "")
         raise InputError(f"{place} could not be imported{where}: {type(error).__name__}: {error}") from None
 
 
 def place_of(error: BaseException, *others: Path) -> str:
     """The file and line of somebody's own code that an error comes from; empty where all of it lies in these other folders."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<", *map(str, others)))
-    ]
+    every, strange = traceback.extract_tb(error.__traceback__), ("<", *map(str, others))
+    frames = [frame for frame in every if not frame.filename.startswith(strange)]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

@@ -11,6 +11,7 @@ before, with the same constants and the same other arguments. A call that goes a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,18 +20,7 @@ import torch
 from torch import Tensor
 
 # Results that are no function of their arguments; and those without a tensor among their arguments that are constants.
-_RANDOM = (
-    "rand",
-    "dropout",
-    "bernoulli",
-    "multinomial",
-    "normal",
-    "poisson",
-    "exponential",
-    "uniform",
-    "geometric",
-    "cauchy",
-)
+_RANDOM = re.compile("rand|dropout|bernoulli|multinomial|normal|poisson|exponential|uniform|geometric|cauchy")
 _CREATED = (torch.zeros, torch.ones, torch.full, torch.arange, torch.eye, torch.tensor, torch.empty, torch.linspace)
 
 
@@ -43,11 +33,8 @@ class _Step:
 
 
 class Folding:
-    """The record of one kind of call, training or evaluation, of one module.
-
-    Args:
-        constants: What the module is called with.
-        most_bytes: How much memory results may take that are kept.
+    """The record of one kind of call, training or evaluation, of one module; what it is called with is
+    constant, and of nothing follows nothing.
 
     >>> x = torch.ones(2)
     >>> folding, seen = Folding([x], 100), []
@@ -58,14 +45,14 @@ class Folding:
     ([2.0, 2.0], ['computed'])
     """
 
-    def __init__(self, constants: Iterable[Tensor], most_bytes: int) -> None:
+    def __init__(self, constants: Iterable[Tensor] = (), most_bytes: int = 0) -> None:
         self._roots = {id(tensor): tensor for tensor in constants}
         self._left = most_bytes
         self._steps: list[_Step] = []
         self._made: dict[int, _Step] = {}
         self._counted = {_memory(tensor)[0] for tensor in self._roots.values()}
         self._recorded, self._next = False, 0
-        self.broken = False
+        self.broken = not self._roots
         self.known: dict[tuple[object, ...], Any] = {}
 
     def remember(self, what: str, tensor: Tensor, make: Callable[[], Any]) -> Any:
@@ -98,8 +85,7 @@ class Folding:
         if not (tensors or func in _CREATED) or not all(map(self.is_constant, tensors)):
             self._note_writes(func, args, tensors)
             return run()
-        name = getattr(func, "__name__", "")
-        if any(part in name for part in _RANDOM):
+        if _RANDOM.search(getattr(func, "__name__", "")):
             return run()
         if self._recorded:
             return self._again(func, (args, dict(kwargs)), run)
@@ -118,17 +104,12 @@ class Folding:
         return result
 
     def _again(self, func: Callable[..., Any], args: Any, run: Callable[[], Any]) -> Any:
-        if self._next >= len(self._steps):
-            self.broken = True
-            return run()
-        step = self._steps[self._next]
-        if step.func != func or not _same(step.args, args):
+        step = self._steps[self._next] if self._next < len(self._steps) else None
+        if step is None or step.func != func or not _same(step.args, args):
             self.broken = True
             return run()
         self._next += 1
-        if not step.volatile:
-            return step.result
-        return run()
+        return run() if step.volatile else step.result
 
     def _note_writes(self, func: Callable[..., Any], args: tuple[Any, ...], tensors: list[Tensor]) -> None:
         """A constant that something else is written into is none from there on, and is made anew in every call."""

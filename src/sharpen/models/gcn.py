@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from sharpen.models.convolution import Convolution
 from sharpen.models.initial import Initial, constant, glorot
+from sharpen.models.network import Convolution
 from sharpen.models.paper_network import PaperNetwork
 
 

@@ -14,9 +14,6 @@ class GPRGNN(nn.Module):
 
     .. math:: Z = \sum_{k=0}^{K} \gamma_k \hat{A}^k \mathrm{MLP}(X), \qquad
         \gamma_k = \alpha (1 - \alpha)^k \text{ and } \gamma_K = (1 - \alpha)^K \text{ at the start}
-
-    Args:
-        num_features, num_classes, layers, hidden, dropout, hops, alpha: As for :class:`sharpen.models.appnp.APPNP`.
     """
 
     def __init__(

@@ -47,8 +47,8 @@ class GRAND(nn.Module):
         self.dropout, self.dropnode, self.dropcolumn = Dropout(dropout), Dropout(dropnode), Dropout(dropcolumn)
         self.hops, self.consistency, self.temperature = hops, consistency, temperature
 
-    def forward(self, x: Tensor, graph: Inputs) -> Tensor:
-        """Class scores of all nodes; in training the logarithm of the mean of two draws."""
+    def forward(self, x: Tensor, graph: Inputs) -> Any:
+        """Class scores of all nodes; in training the logarithm of the mean of two draws, and how far these are apart."""
         x = graph.once("rows of length 1", _scaled)
         if not self.training:
             return self._scores(self._averaged(linear(x, self.first.weight), graph))
@@ -57,7 +57,7 @@ class GRAND(nn.Module):
         mean = (log_p[0].exp() + log_p[1].exp()) / 2
         target = (mean.detach().clamp_min(1e-12).log() / self.temperature).softmax(-1)
         distance = sum((each.exp() - target).square().sum(-1).mean() for each in log_p) / 2
-        return _Beside.apply(mean.clamp_min(1e-12).log(), self.consistency * distance)
+        return mean.clamp_min(1e-12).log(), self.consistency * distance
 
     def _drawn(self, x: Tensor) -> Tensor:
         """The first map of a draw of nodes and columns."""
@@ -82,27 +82,3 @@ def _scaled(x: Any, matrix: Any) -> Any:
         length[:] = np.sqrt(np.mean(length**2))
     scale = 1 / np.where(length > 0, length, 1)
     return x * scale if isinstance(x, np.ndarray) else sp.csr_array(sp.diags_array(scale.ravel()) @ x)
-
-
-class _Beside(torch.autograd.Function):
-    """Scores as they are, with a loss of the model's own beside whatever is made of them: its gradient flows as if it were added.
-
-    >>> scores, own = torch.zeros(2, requires_grad=True), torch.zeros(1, requires_grad=True)
-    >>> _Beside.apply(scores, 3 * own.sum()).sum().backward()
-    >>> own.grad
-    tensor([3.])
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(scores: Tensor, loss: Tensor) -> Tensor:
-        return scores.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[1])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        return gradient, torch.ones_like(ctx.saved_tensors[0])

@@ -23,10 +23,6 @@ class Inputs:
 
     Each is made when it is first asked for, once, whichever model asks.
 
-    Args:
-        graph: The graph.
-        device, dtype: Where and in which precision to compute.
-
     >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
     >>> inputs.propagate(inputs.x, "mean").flatten().tolist()
     [2.0, 2.0]
@@ -36,18 +32,18 @@ class Inputs:
         self._graph = graph
         self.device, self.dtype = device, dtype
         self.num_nodes, self.num_features = graph.num_nodes, graph.num_features
-        self._matrices: dict[Hashable, Csr] = {}
-        self._scipy: dict[str, Any] = {}
-        self._propagated: dict[str, FixedMatrix] = {}
         self._once: dict[Hashable, Any] = {}
         self._dense: dict[int, tuple[Tensor, FixedMatrix]] = {}
+
+    def _made(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._once:
+            self._once[key] = make()
+        return self._once[key]
 
     # Matrices.
 
     def _propagation(self, name: str) -> Any:
-        if name not in self._scipy:
-            self._scipy[name] = propagation_matrix(self._graph, name)
-        return self._scipy[name]
+        return self._made(("SciPy", name), lambda: propagation_matrix(self._graph, name))
 
     def matrix(self, name: str) -> Csr:
         """A named matrix of the graph: see :mod:`sharpen.graph.matrices`."""
@@ -55,9 +51,8 @@ class Inputs:
 
     def own_matrix(self, key: Hashable, make: Callable[[Graph], Any], symmetric: bool = False) -> Csr:
         """A matrix of the model's own, made once: ``make`` gives it in a form that SciPy knows."""
-        if key not in self._matrices:
-            self._matrices[key] = Csr.from_scipy(make(self._graph), self.dtype, symmetric).to(self.device)
-        return self._matrices[key]
+        here = ("matrix", key)
+        return self._made(here, lambda: Csr.from_scipy(make(self._graph), self.dtype, symmetric).to(self.device))
 
     def propagate(self, x: Tensor, by: str | Csr = "symmetric", weight: Tensor | None = None) -> Tensor:
         """What nodes gather from their neighbours: ``P @ x``, [N, H].
@@ -90,11 +85,10 @@ class Inputs:
 
     def propagated(self, name: str) -> FixedMatrix:
         """P X."""
-        if name not in self._propagated:
-            self._propagated[name] = propagated(
-                self._propagation(name), self.raw_features, self.device, self.dtype, is_symmetric(name)
-            )
-        return self._propagated[name]
+        x, symmetric = self.raw_features, is_symmetric(name)
+        return self._made(
+            ("P X", name), lambda: propagated(self._propagation(name), x, self.device, self.dtype, symmetric)
+        )
 
     @cached_property
     def x(self) -> Tensor:
@@ -102,20 +96,19 @@ class Inputs:
         return self._known(self.raw_features, lambda: self.features)
 
     def once(self, key: Hashable, make: Callable[[Any, Callable[[str], Any]], Any]) -> Tensor:
-        """A fixed input of the model's own, computed once, on the host and in double precision.
-
-        Args:
-            key: What distinguishes it from other inputs made here.
-            make: From X and a function that gives named matrices, both as SciPy or NumPy have them, to a matrix [N, K].
+        """A fixed input of the model's own, computed once, on the host and in double precision: ``make`` is given X and a function
+        that gives named matrices, both as SciPy or NumPy have them.
 
         >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
         >>> inputs.once("difference", lambda x, matrix: x - matrix("mean") @ x).flatten().tolist()
         [-1.0, 1.0]
         """
-        if key not in self._once:
+
+        def made() -> Tensor:
             matrix = make(self.raw_features, self._propagation)
-            self._once[key] = self._known(matrix, lambda: fixed(matrix, self.device, self.dtype))
-        return self._once[key]
+            return self._known(matrix, lambda: fixed(matrix, self.device, self.dtype))
+
+        return self._made(("input", key), made)
 
     def constant(self, key: Hashable, make: Callable[[Graph], np.ndarray]) -> Tensor:
         """An array of the model's own, made once: node numbers, cluster numbers, eigenvectors.
@@ -124,19 +117,19 @@ class Inputs:
         >>> inputs.constant("degrees", lambda graph: graph.adjacency.degree().numpy()).tolist()
         [2, 2]
         """
-        if key not in self._once:
-            made = torch.from_numpy(np.ascontiguousarray(make(self._graph)))
-            self._once[key] = made.to(self.device, self.dtype if made.is_floating_point() else None)
-        return self._once[key]
+
+        def made() -> Tensor:
+            array = torch.from_numpy(np.ascontiguousarray(make(self._graph)))
+            return array.to(self.device, self.dtype if array.is_floating_point() else None)
+
+        return self._made(("constant", key), made)
 
     def stack(self, hops: int, by: str = "symmetric") -> list[Tensor]:
         """[X, P X, …, P^hops X], computed once."""
 
         def power(k: int) -> Any:
-            if ("power", by, k) not in self._once:
-                before = self.raw_features if k == 1 else power(k - 1)
-                self._once["power", by, k] = self._propagation(by) @ before
-            return self._once["power", by, k]
+            before = self.raw_features if k == 1 else power(k - 1)
+            return self._made(("power", by, k), lambda: self._propagation(by) @ before)
 
         return [self.x, *(self.once(("stack", by, k), lambda x, matrix, k=k: power(k)) for k in range(1, hops + 1))]  # type: ignore[misc]
 

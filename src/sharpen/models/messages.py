@@ -58,13 +58,9 @@ class Messages(Tensor):
         if self.weight is not None or type(weight) is not Tensor or weight.dtype != self.dtype:
             return NotImplemented
         heads = weight.dim() == self.dim() == 3 and weight.shape[1] == self.shape[1]
-        if (
-            weight.dim() != self.dim()
-            or weight.shape[0] != self.shape[0]
-            or not (weight.numel() == len(weight) or heads)
-        ):
-            return NotImplemented
-        return Messages(self.source, self.picks, weight) if weight.shape[-1] == 1 else NotImplemented
+        fits = weight.dim() == self.dim() and weight.shape[0] == self.shape[0] and weight.shape[-1] == 1
+        one = heads or weight.numel() == len(weight)
+        return Messages(self.source, self.picks, weight) if fits and one else NotImplemented
 
     def summed(self, target: Index, size: int, folding: Folding) -> Tensor:
         """Σ over the edges into each of ``size`` nodes, [size, ...]."""

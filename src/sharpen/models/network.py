@@ -1,28 +1,60 @@
-"""The network around a convolution, written once for a population of R members.
+r"""The network around a convolution, written once for a population of R members.
 
 Per layer: ``conv(x) + linear(x)`` if residual, else ``conv(x)``; then a norm or none; ReLU; dropout. After the last layer a linear
 classifier. Features are not dropped out, so the products of the first weights with them (:meth:`Network.project`) depend on the
 weights alone: an evaluation and the training step after it share them.
+
+Every convolution here has one shape. A linear map of the nodes' vectors, whose columns fall into blocks; then
+
+.. math:: y_i = \sum_j P_{ij} (x_j W) + x_i W' + b
+
+where P is a fixed matrix of the graph, or attention, whose scores are two more columns of the same linear map. A residual
+connection only adds to W'. Said this way, a layer is one matrix product and one gathering pass, for every architecture.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from sharpen.kernels.activation import Dropout, Norm
 from sharpen.kernels.features import FixedMatrix
-from sharpen.kernels.layer import Blocks, finish_layer, finish_rows, join_blocks
+from sharpen.kernels.layer import Blocks, finish_layer, join_blocks
 from sharpen.kernels.product import classify, products
 from sharpen.kernels.sparse import Csr
-from sharpen.models.convolution import Convolution
 from sharpen.models.initial import Initial, constant, fan_in
 from sharpen.models.inputs import Inputs
+
+Weights = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One architecture's layer.
+
+    Args:
+        gather: What P is: ``symmetric`` D^-½ A D^-½, ``mean`` D^-1 A, ``attention``, or ``none`` where neighbours do not count.
+        neighbors: The name of W, if neighbours count.
+        own: The names of the weights that make up W'.
+        parameters: From the widths before and after the layer, every parameter's shape and first values.
+    """
+
+    gather: Literal["symmetric", "mean", "attention", "none"]
+    neighbors: str | None
+    own: tuple[str, ...]
+    parameters: Callable[[int, int], dict[str, Initial]]
+
+    @property
+    def matrix(self) -> str:
+        """The name of the matrix that neighbours are gathered with: P, or who is whose neighbour."""
+        return "pattern" if self.gather == "attention" else self.gather
 
 
 @dataclass(frozen=True)
@@ -46,8 +78,8 @@ class Network:
     convolution: Convolution
     num_features: int
     num_classes: int
-    layers: int
-    hidden: int
+    layers: int = 2
+    hidden: int = 64
     norm: str = "none"
     residual: bool = False
     input_linear: bool = False
@@ -61,19 +93,20 @@ class Network:
             initials |= {"input.weight": fan_in(width, width, hidden), "input.bias": fan_in(width, hidden)}
             width = hidden
         for layer in range(self.layers):
-            prefix = f"layers.{layer}"
-            for name, initial in self.convolution.parameters(width, hidden).items():
-                initials[f"{prefix}.{name}"] = initial
+            own = self.convolution.parameters(width, hidden)
             if self.residual:
-                initials[f"{prefix}.residual.weight"] = fan_in(width, width, hidden)
-                initials[f"{prefix}.residual.bias"] = fan_in(width, hidden)
+                own |= {"residual.weight": fan_in(width, width, hidden), "residual.bias": fan_in(width, hidden)}
             if self.norm != "none":
-                initials[f"{prefix}.norm.weight"] = constant(1.0, hidden)
-                initials[f"{prefix}.norm.bias"] = constant(0.0, hidden)
+                own |= {"norm.weight": constant(1.0, hidden), "norm.bias": constant(0.0, hidden)}
+            initials |= {f"layers.{layer}.{name}": initial for name, initial in own.items()}
             width = hidden
-        initials["head.weight"] = fan_in(hidden, hidden, self.num_classes)
-        initials["head.bias"] = fan_in(hidden, self.num_classes)
-        return initials
+        classes = self.num_classes
+        return initials | {"head.weight": fan_in(hidden, hidden, classes), "head.bias": fan_in(hidden, classes)}
+
+    @property
+    def num_weights(self) -> int:
+        """How many numbers the parameters of one run are."""
+        return sum(math.prod(initial.shape) for initial in self.initials.values())
 
     def statistics(self, members: int, device: torch.device, dtype: torch.dtype) -> dict[str, Tensor]:
         """Batch norm's running statistics at the start; empty without batch norm."""
@@ -107,18 +140,17 @@ class Network:
         """How many times neighbours are gathered after the features: how far off a node's edges still matter to it."""
         return sum(self.blocks(layer).neighbors for layer in range(self.layers))
 
-    def _own_weight(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
-        """W', the sum of all that multiplies the node's own vector."""
-        names = [*self.convolution.own, *(["residual.weight"] if self.residual else [])]
-        weights = [parameters[f"layers.{layer}.{name}"] for name in names]
-        return None if not weights else weights[0] if len(weights) == 1 else torch.add(*weights)
+    def _sum(self, parameters: Weights, layer: int, names: Sequence[str]) -> Tensor | None:
+        """The sum of those of a layer's parameters that it has; None if it has none of them."""
+        found = [parameters[name] for name in (f"layers.{layer}.{name}" for name in names) if name in parameters]
+        return functools.reduce(torch.add, found) if found else None
 
-    def _weights(self, parameters: Mapping[str, Tensor], layer: int) -> list[Tensor]:
+    def _weights(self, parameters: Weights, layer: int) -> list[Tensor]:
         """The columns of a layer's linear map, [R, width before, columns] for each block of them, or for all."""
         convolution, columns = self.convolution, []
         if convolution.neighbors is not None:
             columns.append(parameters[f"layers.{layer}.{convolution.neighbors}"])
-        own = self._own_weight(parameters, layer)
+        own = self._sum(parameters, layer, (*convolution.own, "residual.weight"))
         if own is not None:
             columns.append(own)
         if convolution.gather == "attention":
@@ -126,16 +158,14 @@ class Network:
             columns += products(columns[0], [torch.cat(to_scores, dim=1).mT])
         return join_blocks(columns, self.blocks(layer))
 
-    def _first_products(
-        self, parameters: Mapping[str, Tensor], inputs: Inputs
-    ) -> list[list[tuple[FixedMatrix, Tensor]]]:
+    def _first_products(self, parameters: Weights, inputs: Inputs) -> list[list[tuple[FixedMatrix, Tensor]]]:
         """For each block of the first layer's columns: fixed matrices and the weights they multiply, to be summed."""
         if self.input_linear:
             return [[(inputs.features, parameters["input.weight"])]]
         if not self.is_gathered_beforehand:
             return [[(inputs.features, weight)] for weight in self._weights(parameters, 0)]
         products = [(inputs.propagated(self.convolution.gather), parameters[f"layers.0.{self.convolution.neighbors}"])]
-        own = self._own_weight(parameters, 0)
+        own = self._sum(parameters, 0, (*self.convolution.own, "residual.weight"))
         return [products if own is None else [*products, (inputs.features, own)]]
 
     @property
@@ -146,23 +176,21 @@ class Network:
         linear = ("weight", "root", "source", "target", "residual.weight")
         return [name for name in self.initials if name.removeprefix("layers.0.") in linear]
 
-    def project(self, parameters: Mapping[str, Tensor], inputs: Inputs) -> list[Tensor]:
+    def project(self, parameters: Weights, inputs: Inputs) -> list[Tensor]:
         """The first layer's product with the fixed features, [R, N, columns] for each block of columns, or for all."""
         return [
             functools.reduce(torch.add, (matrix.times(weight) for matrix, weight in summands))
             for summands in self._first_products(parameters, inputs)
         ]
 
-    def project_into(self, out: Sequence[Tensor], parameters: Mapping[str, Tensor], inputs: Inputs) -> None:
+    def project_into(self, out: Sequence[Tensor], parameters: Weights, inputs: Inputs) -> None:
         """The same, written over ``out``, without a record for autograd."""
         with torch.no_grad():
             for block, summands in zip(out, self._first_products(parameters, inputs), strict=True):
                 for number, (matrix, weight) in enumerate(summands):
                     matrix.times_into(block, weight, accumulate=number > 0)
 
-    def project_gradients(
-        self, gradients: Sequence[Tensor], parameters: Mapping[str, Tensor], inputs: Inputs
-    ) -> dict[str, Tensor]:
+    def project_gradients(self, gradients: Sequence[Tensor], parameters: Weights, inputs: Inputs) -> dict[str, Tensor]:
         """From the gradients in :meth:`project`'s products, those in the :attr:`first_names`."""
         weights, outer = [], []
         for gradient, summands in zip(gradients, self._first_products(parameters, inputs), strict=True):
@@ -175,8 +203,8 @@ class Network:
 
     def logits(
         self,
-        parameters: Mapping[str, Tensor],
-        statistics: Mapping[str, Tensor],
+        parameters: Weights,
+        statistics: Weights,
         projected: Sequence[Tensor],
         inputs: Inputs,
         training: bool,
@@ -186,52 +214,41 @@ class Network:
         x = self.input(parameters, projected) if self.input_linear else None
         for number in range(self.layers):
             z = projected if x is None else self.multiply(parameters, number, x)
-            blocks = self.blocks(number)
-            graph = inputs.matrix(self.convolution.matrix) if blocks.neighbors else None
-            norm = self._norm(parameters, statistics, number)
-            bias = self._bias(parameters, number)
-            x = finish_layer(z, blocks, graph, bias, norm, training, dropout(number), overwrite=x is not None)
+            graph = inputs.matrix(self.convolution.matrix) if self.blocks(number).neighbors else None
+            x = self.finish(parameters, statistics, number, z, graph, training, dropout(number), x is not None)
         assert x is not None
         return self.head(parameters, x)
 
     # One layer at a time, for those who cannot hold all of them: the steps of `logits`.
 
-    def input(self, parameters: Mapping[str, Tensor], projected: Sequence[Tensor]) -> Tensor:
+    def input(self, parameters: Weights, projected: Sequence[Tensor]) -> Tensor:
         """The vectors that enter the first convolution, where a linear map stands before it."""
         return projected[0] + parameters["input.bias"][:, None]
 
-    def multiply(self, parameters: Mapping[str, Tensor], layer: int, x: Tensor) -> list[Tensor]:
+    def multiply(self, parameters: Weights, layer: int, x: Tensor) -> list[Tensor]:
         """A layer's product with the vectors of nodes, [R, nodes, columns] for each block of columns, or for all."""
         return products(x, self._weights(parameters, layer))
 
     def finish(
         self,
-        parameters: Mapping[str, Tensor],
-        statistics: Mapping[str, Tensor],
+        parameters: Weights,
+        statistics: Weights,
         layer: int,
         z: Sequence[Tensor],
-        graph: Csr | None = None,
+        graph: Csr | None,
+        training: bool = False,
+        dropout: Dropout | None = None,
+        overwrite: bool = False,
         offered: Sequence[Tensor] = (),
     ) -> Tensor:
-        """What a layer makes of the product of some nodes in evaluation: :func:`sharpen.kernels.layer.finish_rows`."""
-        blocks, bias = self.blocks(layer), self._bias(parameters, layer)
-        norm = self._norm(parameters, statistics, layer)
-        if graph is None:
-            return finish_layer(z, blocks, None, bias, norm, False, None)
-        return finish_rows(z, offered, blocks, graph, bias, norm)
+        """What a layer makes of its product: :func:`sharpen.kernels.layer.finish_layer`."""
+        prefix, norm = f"layers.{layer}.norm", None
+        if self.norm != "none":
+            running = (statistics.get(f"{prefix}.running_{name}") for name in ("mean", "var"))
+            norm = Norm(parameters[f"{prefix}.weight"], parameters[f"{prefix}.bias"], *running)
+        bias = self._sum(parameters, layer, ("bias", "residual.bias"))
+        return finish_layer(z, self.blocks(layer), graph, bias, norm, training, dropout, overwrite, offered)
 
-    def head(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    def head(self, parameters: Weights, x: Tensor) -> Tensor:
         """Class scores from the last layer's vectors."""
         return classify(x, parameters["head.weight"], parameters["head.bias"])
-
-    def _bias(self, parameters: Mapping[str, Tensor], layer: int) -> Tensor | None:
-        names = (f"layers.{layer}.bias", f"layers.{layer}.residual.bias")
-        biases = [parameters[name] for name in names if name in parameters]
-        return None if not biases else biases[0] if len(biases) == 1 else torch.add(*biases)
-
-    def _norm(self, parameters: Mapping[str, Tensor], statistics: Mapping[str, Tensor], layer: int) -> Norm | None:
-        if self.norm == "none":
-            return None
-        prefix = f"layers.{layer}.norm"
-        running = (statistics.get(f"{prefix}.running_mean"), statistics.get(f"{prefix}.running_var"))
-        return Norm(parameters[f"{prefix}.weight"], parameters[f"{prefix}.bias"], *running)

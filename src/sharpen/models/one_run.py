@@ -22,8 +22,7 @@ Both give the same bits every time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,19 +44,13 @@ _PLACES = 512
 
 
 class OneRun(TorchFunctionMode):
-    """Answers for torch while one run's model is called.
+    """Answers for torch while one run's model is called, with the run's keys, [2]: under vmap they stand for those of all members.
 
-    Args:
-        keys: The run's pair of keys, [2]; under vmap it stands for those of all members.
-        epoch: The number of the epoch, on the device.
-        inputs: The graph, whose fixed inputs are multiplied in its own way.
-        first: The number of the first draw's place.
-        folding: What is known of results that no weight enters.
-        products: What is known of products of fixed inputs.
-
+    >>> from sharpen import Graph
     >>> from sharpen.kernels.dropout import member_keys
+    >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
     >>> def draw(seed: int) -> Tensor:
-    ...     with OneRun(member_keys([seed])[0], torch.tensor(0)):
+    ...     with OneRun(member_keys([seed])[0], torch.tensor(0), inputs):
     ...         return F.dropout(torch.ones(100))
     >>> draw(1).equal(draw(1)), draw(1).equal(draw(2))
     (True, False)
@@ -67,15 +60,14 @@ class OneRun(TorchFunctionMode):
         self,
         keys: Tensor,
         epoch: Tensor,
-        inputs: Inputs | None = None,
+        inputs: Inputs,
         first: int = 0,
         folding: Folding | None = None,
         products: Products | None = None,
     ) -> None:
         super().__init__()
-        self._folding, self._products = folding, products
-        if folding is not None:
-            folding.begin()
+        self._folding, self._products = folding or Folding(), products
+        self._folding.begin()
         self._keys, self._epoch, self._inputs, self._first, self._drawn = keys, epoch, inputs, first, 0
         self._indices: dict[tuple[object, ...], Index] = {}
 
@@ -95,7 +87,7 @@ class OneRun(TorchFunctionMode):
         def run() -> Any:
             return func(*args, **more) if answer is None else answer(self, func, *args, **more)
 
-        return run() if self._folding is None or func in _DRAWS else self._folding.call(func, args, more, run)
+        return run() if func in _DRAWS else self._folding.call(func, args, more, run)
 
     def _of_messages(self, func: Callable[..., Any], args: Any, more: Mapping[str, Any]) -> Any:
         """What can be told of messages, or done with them, while they are not picked."""
@@ -109,18 +101,11 @@ class OneRun(TorchFunctionMode):
             messages, weight = args if type(args[0]) is Messages else args[::-1]
             return messages.weighed(weight)
         if func in (Tensor.scatter_add_, Tensor.scatter_add) and len(args) == 4 and type(args[3]) is Messages:
-            return self._sum_of_messages(func, *args)
+            into, _, index, rows = args
+            plan = self._target(*args) if self._folding.is_constant(index) else None
+            if plan is not None:
+                return _added(func, into, rows.summed(plan, into.shape[0], self._folding))
         return NotImplemented
-
-    def _sum_of_messages(
-        self, func: Callable[..., Tensor], into: Tensor, dim: int, index: Tensor, messages: Messages
-    ) -> Any:
-        if self._folding is None or not self._folding.is_constant(index):
-            return NotImplemented
-        plan = self._target(into, dim, index, messages)
-        if plan is None:
-            return NotImplemented
-        return _added(func, into, messages.summed(plan, into.shape[0], self._folding))
 
     # Numbers.
 
@@ -178,16 +163,11 @@ class OneRun(TorchFunctionMode):
 
     def heads(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Multi-head attention, whose dropout lies inside."""
-        with self._within():
-            return func(*args, **kwargs)
-
-    @contextmanager
-    def _within(self) -> Iterator[None]:
         inner = F.dropout, F.scaled_dot_product_attention
         F.dropout = lambda *args, **kwargs: self.dropout(None, *args, **kwargs)
         F.scaled_dot_product_attention = lambda *args, **kwargs: self.attention(inner[1], *args, **kwargs)
         try:
-            yield
+            return func(*args, **kwargs)
         finally:
             F.dropout, F.scaled_dot_product_attention = inner
 
@@ -230,16 +210,14 @@ class OneRun(TorchFunctionMode):
                 self._indices[key] = Index(rows.as_strided((len(rows),), rows.stride()[:1], rows.storage_offset()))
             return self._indices[key]
 
-        return make() if self._folding is None else self._folding.remember("index", rows, make)
+        return self._folding.remember("index", rows, make)
 
     def _fixed(self, x: Tensor) -> FixedMatrix | None:
         """A matrix that no weight enters; None of others."""
-        known = None if self._inputs is None else self._inputs.fixed_of(x)
-        if known is not None or self._inputs is None or self._folding is None or not self._folding.is_constant(x):
-            return known
         inputs = self._inputs
-        if x.dim() != 2 or not x.is_floating_point():
-            return None
+        known = inputs.fixed_of(x)
+        if known is not None or not self._folding.is_constant(x) or x.dim() != 2 or not x.is_floating_point():
+            return known
         return self._folding.remember("matrix", x, lambda: fixed(_sparse(x), inputs.device, inputs.dtype))
 
     def index_select(self, func: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -248,7 +226,7 @@ class OneRun(TorchFunctionMode):
         if plan is None:
             return func(x, dim, index)
         folding = self._folding
-        if folding is None or folding.broken or folding.is_constant(x) or not folding.is_constant(index) or x.dim() < 2:
+        if folding.broken or folding.is_constant(x) or not folding.is_constant(index) or x.dim() < 2:
             return pick(x, plan)
         return Messages(x, plan)
 
@@ -333,18 +311,6 @@ def _uniform_values(self: OneRun, x: Tensor, a: float = 0.0, b: float = 1.0, **n
     return a + (b - a) * self._uniform(x.shape, x.dtype)
 
 
-def _normal_values(self: OneRun, x: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    return mean + std * self._normal(x.shape, x.dtype)
-
-
-def _bernoulli_values(self: OneRun, x: Tensor, p: float | Tensor = 0.5) -> Tensor:
-    return (self._uniform(x.shape, torch.float32) < p).to(x.dtype)
-
-
-def _exponential_values(self: OneRun, x: Tensor, lambd: float = 1.0) -> Tensor:
-    return self._exponential(x.shape, x.dtype) / lambd
-
-
 def _randint(self: OneRun, func: object, *args: Any, dtype: torch.dtype = torch.int64, **options: Any) -> Tensor:
     names = dict(zip(("low", "high", "size") if len(args) == 3 else ("high", "size"), args, strict=False)) | options
     low, high = names.get("low", 0), names["high"]
@@ -377,9 +343,9 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.bernoulli: OneRun.bernoulli,
     Tensor.bernoulli: OneRun.bernoulli,
     Tensor.uniform_: _in_place(_uniform_values),
-    Tensor.normal_: _in_place(_normal_values),
-    Tensor.bernoulli_: _in_place(_bernoulli_values),
-    Tensor.exponential_: _in_place(_exponential_values),
+    Tensor.normal_: _in_place(lambda run, x, mean=0.0, std=1.0: mean + std * run._normal(x.shape, x.dtype)),
+    Tensor.bernoulli_: _in_place(lambda run, x, p=0.5: (run._uniform(x.shape, torch.float32) < p).to(x.dtype)),
+    Tensor.exponential_: _in_place(lambda run, x, lambd=1.0: run._exponential(x.shape, x.dtype) / lambd),
 }
 # What a tensor can be asked without looking at its numbers; and what multiplies it by a weight.
 _SHAPES = {Tensor.dim, Tensor.size, Tensor.numel, Tensor.is_floating_point, Tensor.__len__, Tensor.dtype.__get__}  # type: ignore[attr-defined]

@@ -8,27 +8,21 @@ with fused kernels; it takes its place wherever a class has a ``fused``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sharpen.kernels.attention import NEGATIVE_SLOPE
-from sharpen.kernels.edges import edge_scores, edge_softmax
+from sharpen.kernels.edges import NEGATIVE_SLOPE, edge_scores, edge_softmax
 from sharpen.models.blocks import Dropout
-from sharpen.models.convolution import Convolution
 from sharpen.models.initial import draw
 from sharpen.models.inputs import Inputs
-from sharpen.models.network import Network
+from sharpen.models.network import Convolution, Network
 
 
 class PaperNetwork(nn.Module):
     """The network of one architecture; a subclass says which convolution.
-
-    Args:
-        num_features, num_classes: Of the graph.
-        layers, hidden, dropout, norm, residual, input_linear: As in :class:`sharpen.Trial`.
 
     >>> from sharpen.models.gcn import GCN
     >>> sorted(name for name, _ in GCN(3, 2, layers=1, hidden=8).named_parameters())
@@ -59,18 +53,9 @@ class PaperNetwork(nn.Module):
         self.dropout = Dropout(dropout)
 
     @classmethod
-    def fused(
-        cls,
-        num_features: int,
-        num_classes: int,
-        layers: int = 2,
-        hidden: int = 64,
-        norm: str = "none",
-        residual: bool = False,
-        input_linear: bool = False,
-    ) -> Network:
-        """The fast path of a population."""
-        return Network(cls.convolution, num_features, num_classes, layers, hidden, norm, residual, input_linear)
+    def fused(cls, *args: Any, **kwargs: Any) -> Network:
+        """The fast path of a population; arguments are those of :class:`Network` after the convolution."""
+        return Network(cls.convolution, *args, **kwargs)
 
     @staticmethod
     def pyg_layer(width_in: int, width_out: int) -> nn.Module:

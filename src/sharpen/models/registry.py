@@ -169,15 +169,6 @@ _COLORS = ("pink", "amber", "sky", "wine", "olive", "ink")
 _MARKERS = ("D", "P", "X", "<", ">", "*")
 
 
-def _is_custom(name: str) -> bool:
-    """Whether a model's name says where its code is.
-
-    >>> _is_custom("my_net.py:MyNet"), _is_custom("gcn")
-    (True, False)
-    """
-    return ":" in name
-
-
 def is_own(name: str) -> bool:
     """Whether a model is somebody's own, and not known here.
 
@@ -210,7 +201,7 @@ def check_model(name: str, where: str | None = None, auto: bool = False) -> str:
     lists, or your own as my_net.py:MyNet
     """
     known = (*MODELS, *ESTIMATORS) if auto else MODELS
-    if name in known or (isinstance(name, str) and _is_custom(name) and all(name.rpartition(":")[::2])):
+    if name in known or (isinstance(name, str) and ":" in name and all(name.rpartition(":")[::2])):
         return name
     near = did_you_mean(name, known)
     one_of = f"{'auto, or ' * auto}one of {MODELS_SHORT}, or your own as my_net.py:MyNet"

@@ -15,11 +15,6 @@ class S2GC(nn.Module):
     .. math:: Z = \Big( \alpha X + \frac{1 - \alpha}{K} \sum_{k=1}^{K} \hat{A}^k X \Big) W + b
 
     with every row of X divided by its sum.
-
-    Args:
-        num_features, num_classes: Of the graph.
-        hops: K.
-        alpha: How much of a node's own features is kept.
     """
 
     def __init__(self, num_features: int, num_classes: int, hops: int = 16, alpha: float = 0.05) -> None:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 try:
     import fcntl
@@ -31,11 +31,12 @@ LEASE_SECONDS = 120.0
 _MOST_BYTES = 64 * 2**20  # of a claim: a population of a million trials has less
 _MOST_PID = 2**31 - 1
 _HEARTBEAT_SECONDS = 10.0
+_WRITTEN = ("host", "pid", "token", "process_start")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Trials that a runner has taken on.
+    """Trials that a runner has taken on; as it lies there, when its process started and when it was last touched.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +50,8 @@ class Claim:
     host: str
     pid: int
     token: str
+    process_start: str | None = None
+    touched: float = 0.0
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -80,35 +83,23 @@ class Claim:
     def _is_ours(self) -> bool:
         """Whether the claim still counts: while this machine slept, another runner may have taken the trials over."""
         found = _load(self.path)
-        return isinstance(found, _Found) and found.claim.token == self.token
+        return isinstance(found, Claim) and found.token == self.token
 
 
 def claim(folder: Path, key: str, ids: Collection[str]) -> Claim | None:
-    """Claims trials for this process, or None if another runner has some of them.
-
-    Args:
-        folder: Where the claims of a store are; made if need be.
-        key: A name for these trials, the same for the same trials.
-        ids: Of the trials.
-    """
+    """Claims trials for this process, or None if another runner has some of them; ``key`` names the same trials the same."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted, path = frozenset(ids), folder / f"{key}.json"
-    mine = Claim(path, wanted, this_host(), os.getpid(), secrets.token_hex(8))
-    content = {
-        "host": mine.host,
-        "pid": mine.pid,
-        "process_start": _process_start(mine.pid),
-        "token": mine.token,
-        "ids": sorted(wanted),
-    }
+    mine = Claim(path, wanted, this_host(), os.getpid(), secrets.token_hex(8), _process_start(os.getpid()))
+    content = {name: getattr(mine, name) for name in _WRITTEN} | {"ids": sorted(wanted)}
     with locked(folder):
         now = _file_system_time(folder)
         for other in folder.glob("*.json"):
             found = _load(other)
             if found is None:  # given up this moment
                 continue
-            if isinstance(found, _Found) and _counts(found, now):
-                if found.claim.ids & wanted:
+            if isinstance(found, Claim) and _counts(found, now):
+                if found.ids & wanted:
                     return None
             else:
                 other.unlink(missing_ok=True)
@@ -129,9 +120,9 @@ def claims(folder: Path) -> list[Claim]:
     []
     """
     loaded = [_load(path) for path in sorted(folder.glob("*.json"))]
-    found = [claim_ for claim_ in loaded if isinstance(claim_, _Found)]
-    now = _file_system_time(folder) if any(claim_.claim.host != this_host() for claim_ in found) else time.time()
-    return [claim_.claim for claim_ in found if _counts(claim_, now)]
+    found = [each for each in loaded if isinstance(each, Claim)]
+    now = _file_system_time(folder) if any(each.host != this_host() for each in found) else time.time()
+    return [each for each in found if _counts(each, now)]
 
 
 @contextmanager
@@ -174,15 +165,7 @@ def this_host() -> str:
     return " ".join(parts)
 
 
-class _Found(NamedTuple):
-    """A claim as it lies there: when its process started, and when it was last touched."""
-
-    claim: Claim
-    process_start: str | None
-    touched: float
-
-
-def _load(path: Path) -> _Found | Literal["no claim"] | None:
+def _load(path: Path) -> Claim | Literal["no claim"] | None:
     """The claim in a file; None if it is gone. What cannot be read at the moment is an :class:`OSError`, and no doubt."""
     try:
         status = path.stat()
@@ -195,21 +178,20 @@ def _load(path: Path) -> _Found | Literal["no claim"] | None:
         return "no claim"
     try:
         content = json.loads(text)
-        ids, host, pid, token = (content[name] for name in ("ids", "host", "pid", "token"))
-        start = content["process_start"]
+        ids, (host, pid, token, start) = content["ids"], (content[name] for name in _WRITTEN)
     except (ValueError, LookupError, TypeError, RecursionError):
         return "no claim"
     texts = isinstance(ids, list) and all(isinstance(value, str) for value in (*ids, host, token, start or ""))
     if not texts or type(pid) is not int or not 0 < pid <= _MOST_PID:
         return "no claim"
-    return _Found(Claim(path, frozenset(ids), host, pid, token), start, touched)
+    return Claim(path, frozenset(ids), host, pid, token, start, touched)
 
 
-def _counts(found: _Found, now: float) -> bool:
+def _counts(claim: Claim, now: float) -> bool:
     """Whether a claim still counts: here its process decides, elsewhere the time since it was touched."""
-    if found.claim.host == this_host() and os.name == "posix":
-        return _alive(found.claim.pid, found.process_start)
-    return abs(now - found.touched) <= LEASE_SECONDS
+    if claim.host == this_host() and os.name == "posix":
+        return _alive(claim.pid, claim.process_start)
+    return abs(now - claim.touched) <= LEASE_SECONDS
 
 
 def _file_system_time(folder: Path) -> float:

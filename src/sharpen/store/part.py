@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sharpen.errors import InputError, as_given
 from sharpen.store.claims import make_visible
@@ -35,20 +35,8 @@ _LONGEST_LINE = 1024
 _Stamp = tuple[int, int, int]
 
 
-class _Known(NamedTuple):
-    """What is known of a file: when it was read, and what is wrong with it."""
-
-    stamp: _Stamp
-    problem: Problem | None
-
-
 class Part:
-    """The files of one folder.
-
-    Args:
-        folder: Where they are; need not exist.
-        on_table: Is given the table of every file that comes in.
-        on_loss: Is called when rows are gone with their file.
+    """The files of one folder: ``on_table`` is given what comes in, ``on_loss`` is called when rows are gone with their file.
 
     >>> part = Part(Path("no/such/folder"), lambda table: None, lambda: None)
     >>> part.refresh()
@@ -59,7 +47,8 @@ class Part:
     def __init__(self, folder: Path, on_table: Callable[[pa.Table], None], on_loss: Callable[[], None]) -> None:
         self.folder, self._writes = folder, folder.parent / "claims" / f".{folder.name}-writes"
         self._on_table, self._on_loss = on_table, on_loss
-        self._known: dict[str, _Known] = {}
+        # Of each file when it was read, and what is wrong with it.
+        self._known: dict[str, tuple[_Stamp, Problem | None]] = {}
         self._doubtful: set[str] = set()
         self._announced: set[str] = set()
         self._tables: dict[str, pa.Table] = {}
@@ -68,11 +57,7 @@ class Part:
         self._listed = 0.0
 
     def refresh(self, *, every_file: bool = False) -> None:
-        """Takes in what is new, and forgets what is gone.
-
-        Args:
-            every_file: Whether to look also at files that were trusted, which may have been damaged since.
-        """
+        """Takes in what is new, and forgets what is gone; looks also at files that were trusted, if asked for every one."""
         sign = self._signature()
         due = every_file or sign is None or time.monotonic() - self._listed >= _LIST_AGAIN_SECONDS
         announced = None if due else self._since(sign)
@@ -112,24 +97,26 @@ class Part:
 
     def problems(self) -> list[Problem]:
         """What is wrong with files, in the order of their names."""
-        return [known.problem for _, known in sorted(self._known.items()) if known.problem is not None]
+        return [problem for _, (_, problem) in sorted(self._known.items()) if problem is not None]
 
     def table(self) -> pa.Table:
         """The rows of all files that are trusted, in no order that means anything; ``file`` is the name of each one's file."""
         import pyarrow as pa
 
         schema = schema_of(self.folder.name).append(pa.field("file", pa.string()))
-        tables = [*(block for _, block in self._blocks), *(_named(name, table) for name, table in self._tables.items())]
+        tables = [*(block for _, block in self._blocks), *self._single()]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
-    def write(self, name: str, content: bytes, table: pa.Table) -> None:
-        """Writes a file, whole or not at all. The store must be locked, and this part fresh.
+    def _single(self) -> list[pa.Table]:
+        """The tables that are not in a block yet, with the names of their files."""
+        import pyarrow as pa
 
-        Args:
-            name: Of the file.
-            content: Of the file.
-            table: What it holds.
-        """
+        file = pa.field("file", pa.string())
+        every = self._tables.items()
+        return [table.append_column(file, pa.repeat(pa.scalar(name, pa.string()), len(table))) for name, table in every]
+
+    def write(self, name: str, content: bytes, table: pa.Table) -> None:
+        """Writes a file, whole or not at all. The store must be locked, and this part fresh."""
         target = self.folder / name
         # One that is in the way is not trusted, or its ids would be known; it is for a runner that starts to set it aside.
         while target.exists():
@@ -198,7 +185,7 @@ class Part:
         try:
             stamp = _stamp(path)
             before = self._known.get(name)
-            if before is not None and before.stamp == stamp:
+            if before is not None and before[0] == stamp:
                 return
             content = read_file(path)
         except FileNotFoundError:  # set aside by another runner this moment
@@ -211,7 +198,9 @@ class Part:
         self._take(name, stamp, content)
 
     def _take(self, name: str, stamp: _Stamp, content: Content) -> None:
-        self._known[name] = _Known(stamp, content.problem)
+        import pyarrow as pa
+
+        self._known[name] = (stamp, content.problem)
         if content.problem is not None:
             self._doubtful.add(name)
         if content.table is None:
@@ -219,7 +208,7 @@ class Part:
         self._tables[name] = content.table
         self._on_table(content.table)
         if len(self._tables) >= _BLOCK_FILES:
-            self._blocks.append((set(self._tables), _joined(self._tables)))
+            self._blocks.append((set(self._tables), pa.concat_tables(self._single()).combine_chunks()))
             self._tables = {}
 
     def _forget(self, names: set[str]) -> None:
@@ -230,26 +219,14 @@ class Part:
         self._doubtful -= names
         for name in names:
             self._known.pop(name, None)
-        held = [name for name in names if self._tables.pop(name, None) is not None]
+        held = {name for name in names if self._tables.pop(name, None) is not None}
         for place, (block_names, block) in enumerate(self._blocks):
             if gone := block_names & names:
                 left = block.filter(pc.invert(pc.is_in(block["file"], pa.array(sorted(gone)))))
                 self._blocks[place] = (block_names - gone, left)
-                held += gone
+                held |= gone
         if held:
             self._on_loss()
-
-
-def _named(name: str, table: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    return table.append_column(pa.field("file", pa.string()), pa.repeat(pa.scalar(name, pa.string()), len(table)))
-
-
-def _joined(tables: dict[str, pa.Table]) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.concat_tables([_named(name, table) for name, table in tables.items()]).combine_chunks()
 
 
 def _stamp(path: Path) -> _Stamp:

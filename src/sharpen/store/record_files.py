@@ -12,22 +12,21 @@ import json
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sharpen.errors import printable
 from sharpen.revision import revision
-from sharpen.trial import LAST, METRICS, Record, Trial, id_of
+from sharpen.trial import LAST, METRICS, RESULTS, Record, id_of, row_of, trial_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RESULTS = ("val", "test", "best_epoch", "status", "seconds", "device", "precision", "way", "model_digest")
 _PROVENANCE = ("versions", "revision", "created", "members", "rerun")
 _RESULT_TYPES = {
     "id": str,
@@ -45,12 +44,7 @@ _MOST_SECONDS = 1e9  # thirty years
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a file.
-
-    Args:
-        path: Where it is.
-        reason: What is wrong.
-        usable: Whether what it holds is trusted all the same, and read.
+    """What is wrong with a file; and whether what it holds is trusted all the same, and read.
 
     >>> Problem(Path("records/a.parquet"), "it is cut off").line
     'Not trusted, because it is cut off: records/a.parquet'
@@ -99,33 +93,19 @@ def schema_of(part: str) -> pa.Schema:
     if part == "traces":
         columns = {"id": pa.string(), "run": pa.string(), "name": pa.string(), "values": pa.list_(pa.float32())}
     else:
-        results = (*_RESULTS, *METRICS, *LAST, *_PROVENANCE)
-        columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in _trial_types().items()}
+        results = (*RESULTS, *METRICS, *LAST, *_PROVENANCE)
+        columns = {"id": pa.string()} | {name: kinds[kind] for name, kind in trial_types().items()}
         columns |= {name: kinds[_RESULT_TYPES[name]] for name in results}
     return pa.schema(list(columns.items()))
 
 
-@cache
-def _trial_types() -> dict[str, type]:
-    """The type of every field of a trial, ``None`` aside."""
-    hints = get_type_hints(Trial)
-    return {f.name: next(kind for kind in (get_args(hints[f.name]) or (hints[f.name],))) for f in fields(Trial)}
-
-
 def records_table(records: Sequence[Record], reruns: Mapping[str, int]) -> pa.Table:
-    """Records as rows.
-
-    Args:
-        records: What trials gave.
-        reruns: By id, how many runs of the trial were recorded before; 0 where there is none.
-    """
+    """Records as rows; ``reruns`` says, by id, how many runs of the trial were recorded before."""
     import pyarrow as pa
 
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
     rows = [
-        asdict(record.trial)
-        | {name: getattr(record, name) for name in _RESULTS}
-        | {name: record.metrics.get(name) for name in (*METRICS, *LAST)}
+        row_of(record)
         | {
             "id": record.trial.id,
             "versions": json.dumps(record.versions, sort_keys=True),
@@ -182,14 +162,16 @@ def read_file(path: Path) -> Content:
         return bad(f"it is cut off or damaged ({_first_line(error)})")
     known, found = schema.names, table.column_names
     unknown = [name for name in found if name not in known]
-    missing = [name for name in known if name not in found and name not in _LATER]
-    if missing:
-        return bad(f"it does not hold {part} of this version (without {', '.join(missing[:3])})")
+    missing = [name for name in known if name not in found]
+    if lost := [name for name in missing if name not in _LATER]:
+        return bad(f"it does not hold {part} of this version (without {', '.join(lost[:3])})")
     if unknown and not checksum:  # a later version would have written one
         return bad(f"it holds columns that no version writes ({', '.join(map(printable, unknown[:3]))})")
     try:
         if not table.schema.equals(schema):
-            table = _completed(table.drop_columns(unknown), schema).cast(schema)
+            for name in missing:  # of `_LATER`: null, which is no part of ids
+                table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+            table = table.select(known).cast(schema)
         if not checksum:
             table.validate(full=True)
     except Exception as error:  # such as text that is no text, in values that no page checksum covers
@@ -210,23 +192,19 @@ def _first_line(error: Exception) -> str:
 
 
 def _why_foreign(table: pa.Table, described: bool) -> str | None:
-    """Why rows are not records as a runner writes them; None if they are.
-
-    Args:
-        table: The rows.
-        described: Whether all of a trial's description is there, so that its id can be told from it.
-    """
+    """Why rows are not records as a runner writes them; None if they are. Only where trials are described can their ids be told."""
     ids = table["id"].to_pylist()
     if len(set(ids)) < len(ids):
         return "it holds a trial twice"
     if described:
-        rows = table.select(list(_trial_types())).to_pylist()
+        rows = table.select(list(trial_types())).to_pylist()
         wrong = [id_ for id_, row in zip(ids, rows, strict=True) if id_ != id_of(row)]
         if wrong:
             return f"{len(wrong)} of its {len(ids)} trials are not those of their ids, such as {wrong[0]}"
-    if None in table["status"].to_pylist() or table["created"].null_count:
+    status = table["status"].to_pylist()
+    if None in status or table["created"].null_count:
         return "it holds a record without a status or a time"
-    diverged = np.array([status == "diverged" for status in table["status"].to_pylist()])
+    diverged = np.array(status) == "diverged"
     seconds = table["seconds"].to_numpy()
     if not np.all((seconds >= 0) & (seconds < _MOST_SECONDS)):
         return "it holds a record whose seconds are not a time that training takes"
@@ -236,13 +214,3 @@ def _why_foreign(table: pa.Table, described: bool) -> str | None:
         if not np.all((scores >= 0) & (scores <= 1 + 1e-9) | np.isnan(scores) & diverged):
             return f"it holds a {name} score that is not from 0 to 1"
     return None
-
-
-def _completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of ``_LATER`` that it was written without: null, which is no part of ids."""
-    import pyarrow as pa
-
-    for name in schema.names:
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
-    return table.select(schema.names)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -34,7 +35,6 @@ import numpy as np
 
 from sharpen.errors import InputError, as_given
 from sharpen.store.claims import Claim, claim, claims, locked
-from sharpen.store.order import in_order
 from sharpen.store.part import Part
 from sharpen.store.record_files import RUN, Problem, key_of, name_of, records_table, run_of, traces_table
 from sharpen.trial import Record, Trial
@@ -57,9 +57,6 @@ class StoreError(InputError):
 
 class Store:
     """Records and traces in a folder; nothing is made there before something is written.
-
-    Args:
-        folder: Where.
 
     >>> import tempfile
     >>> record = Record(Trial(dataset="toy").resolve("mine"), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
@@ -106,24 +103,26 @@ class Store:
             pass
 
     @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Says what is wrong where the block cannot write."""
+        try:
+            yield
+        except OSError as error:
+            way = "free space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "fix that"
+            raise StoreError(
+                f"cannot write to the store {self.folder} ({error.strerror}); {way}, or name another with {as_given('store')}"
+            ) from error
+
+    @contextmanager
     def _writing(self, *parts: str) -> Iterator[None]:
         """Alone among all writers, with the folders there."""
-        try:
+        with self._failing():
             for part in (*parts, "claims"):
                 (self.folder / part).mkdir(parents=True, exist_ok=True)
                 if not os.access(self.folder / part, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             with locked(self.folder / "claims"):
                 yield
-        except OSError as error:
-            way = (
-                "free space, or name another"
-                if error.errno in (errno.ENOSPC, errno.EDQUOT)
-                else "fix that, or name another"
-            )
-            raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); {way} with {as_given('store')}"
-            ) from error
 
     def ids(self) -> Set[str]:
         """The ids of all recorded trials."""
@@ -164,10 +163,10 @@ class Store:
         self._see_traces(self._traces.table())
 
     def _rows(self) -> pd.DataFrame:
-        """All rows of all files, with ``run``; of a trial's the one first that counts (:func:`sharpen.store.order.in_order`)."""
+        """All rows of all files, with ``run``; of a trial's the one first that counts (:func:`_in_order`)."""
         self._records.refresh(every_file=True)
         frame = self._records.table().to_pandas()
-        return in_order(frame.assign(run=[run_of(row) for row in frame[list(RUN)].to_dict("records")]))
+        return _in_order(frame.assign(run=[run_of(row) for row in frame[list(RUN)].to_dict("records")]))
 
     def _first_traced(self, rows: pd.DataFrame) -> dict[str, tuple[str, str | None]]:
         """By id, the first of the recorded runs that was traced, and how its traces name it."""
@@ -200,10 +199,8 @@ class Store:
     def frame(self, trials: Iterable[Trial] | None = None) -> pd.DataFrame:
         """A table with one row per trial: its id, then as :func:`sharpen.to_frame`, then where the record comes from.
 
-        Should a trial have been trained more than once, its first record is the record.
-
-        Args:
-            trials: Those to give, in this order, those without a record left out. None: all, oldest first.
+        With ``trials``, those of them that have a record, in this order; else all, oldest first. Should a trial have been trained
+        more than once, its first record is the record.
         """
         frame = self._rows().drop(columns=["run", "file"]).drop_duplicates("id")
         frame = frame.sort_values(["created", "id"], ignore_index=True)
@@ -222,9 +219,8 @@ class Store:
 
         traced = self._first_traced(self._rows())
         table = self._traces.table()
-        table = table.filter(pc.is_in(table["id"], pa.array(sorted(traced.keys() & set(ids)), pa.string()))).sort_by(
-            "file"
-        )
+        wanted = pa.array(sorted(traced.keys() & set(ids)), pa.string())
+        table = table.filter(pc.is_in(table["id"], wanted)).sort_by("file")
         values = table["values"].combine_chunks()
         offsets, flat = values.offsets.to_numpy(), values.values.to_numpy(zero_copy_only=False)
         columns = (table[name].to_pylist() for name in ("id", "name", "run"))
@@ -236,12 +232,9 @@ class Store:
 
     def claim(self, trials: Collection[Trial]) -> Claim | None:
         """Takes trials on for this process; None if another runner has some of them."""
-        try:
-            return claim(self.folder / "claims", key_of(trial.id for trial in trials), [trial.id for trial in trials])
-        except OSError as error:
-            raise StoreError(
-                f"cannot write to the store {self.folder} ({error.strerror}); fix that, or name another with {as_given('store')}"
-            ) from error
+        ids = [trial.id for trial in trials]
+        with self._failing():
+            return claim(self.folder / "claims", key_of(ids), ids)
 
     def claims(self) -> list[Claim]:
         """What runners, this process among them, have taken on."""
@@ -292,15 +285,68 @@ class Store:
         cell = re.sub(r"[^\w.-]", "_", f"{dataset}-{model}").lstrip(".")[:100]  # a graph may be called anything
         buffer = pa.BufferOutputStream()
         # No statistics, no second schema: they would be most of a small file. Checksums, because a record is for long.
-        pq.write_table(
-            table,
-            buffer,
-            compression="zstd",
-            write_statistics=False,
-            store_schema=False,
-            write_page_checksum=True,
-            use_dictionary=[column for column in table.column_names if column not in ("values", "val", "test")],
-            column_encoding={"values.list.element": "BYTE_STREAM_SPLIT"} if "values" in table.column_names else None,
-        )
+        settings = {
+            "write_statistics": False,
+            "store_schema": False,
+            "write_page_checksum": True,
+            "compression": "zstd",
+        }
+        words = [column for column in table.column_names if column not in ("values", "val", "test")]
+        floats = {"values.list.element": "BYTE_STREAM_SPLIT"} if "values" in table.column_names else None
+        pq.write_table(table, buffer, use_dictionary=words, column_encoding=floats, **settings)
         content = buffer.getvalue().to_pybytes()
         part.write(name_of(cell, {record.trial.id for record in records}, content), content, table)
+
+
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """All rows, oldest first as far as clocks can be trusted, and those of one trial so that the first of them is its record.
+
+    A run that found others of its trial in the store says so: ``rerun`` is how many. Of two first ones, as after two stores were
+    merged, the one with the smaller ``run`` comes first, on every machine. Where there is no ``rerun``, in files of before it, the
+    time decides, then the name of the file; such runs come before others of the same number.
+
+    >>> import pandas as pd
+    >>> columns = ["id", "rerun", "created", "run", "file"]
+    >>> rows = pd.DataFrame([["a", 1, "2020", "x", "f"], ["a", 0, "2026", "y", "g"]], columns=columns)
+    >>> _in_order(rows)["run"].tolist()
+    ['y', 'x']
+    """
+    if not len(rows):
+        return rows
+    number, old = rows["rerun"].fillna(0), rows["rerun"].isna()
+    rows = rows.assign(_number=number, _old=~old, _run=rows["run"].mask(old, ""))
+    rows = rows.sort_values(["_number", "created", "file"], kind="stable", ignore_index=True)
+    # The places of each trial's rows stay; in them, those without a number stand in the order of their times already.
+    ranked = rows.sort_values(["id", "_number", "_old", "_run"], kind="stable").index
+    order = np.empty(len(rows), dtype=np.int64)
+    order[rows["id"].argsort(kind="stable")] = ranked
+    return rows.iloc[order].drop(columns=["_number", "_old", "_run"]).reset_index(drop=True)
+
+
+def add_or_rescue(store: Store, records: Sequence[Record], *, keep_traces: bool = False) -> None:
+    """Adds records to a store; where that fails, to a new one elsewhere, and the error says where.
+
+    >>> from sharpen.trial import Trial
+    >>> record = Record(Trial(dataset="toy").resolve("mine"), 0.8, 0.7, 12, "ok", 0.5, "cpu", "float32")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     _ = Path(folder, "records").write_text("in the way")
+    ...     add_or_rescue(store, [record])
+    Traceback (most recent call last):
+    sharpen.store.store.StoreError: cannot write to the store ...; the 1 run that was just trained is in ...
+    """
+    try:
+        store.add(records, keep_traces=keep_traces)
+    except StoreError as error:
+        one = "the 1 run that was just trained is"
+        what = one if len(records) == 1 else f"the {len(records)} runs just trained are"
+        for place in dict.fromkeys((Path(tempfile.gettempdir()), Path.home(), Path.cwd())):
+            try:
+                other = Store(tempfile.mkdtemp(dir=place, prefix="sharpen-rescued-store-"))
+                other.add(records, keep_traces=keep_traces)
+            except (OSError, StoreError):
+                continue
+            raise StoreError(
+                f"{error}; {what} in {other.folder}: copy its folders into the store once that is done"
+            ) from error
+        raise StoreError(f"{error}; {what} lost, since no other folder could be written either") from error

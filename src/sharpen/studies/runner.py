@@ -22,7 +22,7 @@ from sharpen.datasets import Dataset, load_dataset
 from sharpen.errors import InputError
 from sharpen.store import Store, StoreError
 from sharpen.store.claims import this_host
-from sharpen.store.rescue import add_or_rescue
+from sharpen.store.store import add_or_rescue
 from sharpen.studies.cost import CAUTION, Costs, duration
 from sharpen.studies.plan import Cell
 from sharpen.studies.spec import Study

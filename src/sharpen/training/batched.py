@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,23 +29,13 @@ from sharpen.large.parted import PartedGraph, arrange
 from sharpen.large.stored import StoredGraph
 from sharpen.models.initial import draw
 from sharpen.models.network import Network
-from sharpen.training.members import PLAIN, Members, Results, Terms
+from sharpen.training.members import PLAIN, Members, Terms
 from sharpen.training.ranks import Ranks
 from sharpen.trial import Trial
 
 
 class BatchedPopulation(Members):
-    """Members that see a part of the graph at every step.
-
-    Args:
-        network: The architecture that all members share.
-        graph: The graph, in memory or stored.
-        batching: How it is cut.
-        metric, trials, splits: As for :class:`sharpen.training.population.Population`.
-        device, dtype: Where and in which precision to compute.
-        terms: What else is asked of all of them; with weights, class scores of all nodes are given too.
-        ranks: The processes that train together.
-    """
+    """Members that see a part of the graph at every step; with weights, class scores of all nodes are given too."""
 
     def __init__(
         self,
@@ -73,8 +62,7 @@ class BatchedPopulation(Members):
             self.ranks.decided(lambda: self._prepare(network, graph, batching, dtype).num_nodes)
         self.parted = self._prepare(network, graph, batching, dtype)
         self.batching, self.batches = batching, make_batches(batching, self.parted, network.hops)
-        place = np.empty(self.parted.num_nodes, dtype=np.int64)
-        place[self.parted.order] = np.arange(self.parted.num_nodes)
+        place = np.argsort(self.parted.order)
         renumbered = {
             id(split): Split(split.name, place[split.train], place[split.val], place[split.test]) for split in splits
         }
@@ -88,7 +76,6 @@ class BatchedPopulation(Members):
             metric,
             trials,
             [renumbered[id(split)] for split in splits],
-            dtype,
             replace(terms, keep_weights=True),
         )
         self.device, self.dtype, self._place, self._keeps = device, dtype, place, terms.keep_weights
@@ -132,10 +119,9 @@ class BatchedPopulation(Members):
         per_step = self.batching.per_step
         numbers = self.labeled.new_zeros(len(self.STEP), self.members)
         gradients = [torch.zeros_like(p) for p in self.parameters.values()]
-        before = {name: value.clone() for name, value in self.statistics.items()}
         statistics = {name: torch.zeros_like(value) for name, value in self.statistics.items()}
         for when, batch in batches:
-            after = {name: value.clone() for name, value in before.items()}
+            after = {name: value.clone() for name, value in self.statistics.items()}
             loss, parts = self._loss(when, batch, after)
             # Members share nothing, so the gradient of the sum is each member's own.
             own = torch.autograd.grad(loss.sum(), list(self.parameters.values()), materialize_grads=True)
@@ -154,14 +140,8 @@ class BatchedPopulation(Members):
         """Every member's estimate of its loss from one batch; statistics are updated in place."""
         inputs = BatchInputs(self.parted, batch, self.device, self.dtype)
         moment = torch.tensor(when, device=self.device)
-        logits = self.network.logits(
-            self.parameters,
-            statistics,
-            self.network.project(self.parameters, inputs),
-            inputs,
-            True,
-            self._moment(moment).dropout,
-        )
+        projected, dropout = self.network.project(self.parameters, inputs), self._moment(moment).dropout
+        logits = self.network.logits(self.parameters, statistics, projected, inputs, True, dropout)
         core = torch.from_numpy(batch.nodes[: batch.core]).to(self.device)
         labeled, unlabeled = (weight[:, core] / batch.probability for weight in (self.labeled, self.unlabeled))
         scores, y = logits[:, : batch.core].contiguous(), self.y[core]
@@ -177,47 +157,34 @@ class BatchedPopulation(Members):
         """Exact class scores of all nodes, [R, N, C], in the parted order."""
         parameters = {name: weights[name].detach() for name in self.parameters}
         statistics = {name: weights[name] for name in self.statistics}
+        ranks = self.ranks
         return layerwise_logits(
             self.network,
             parameters,
             statistics,
             self.parted,
-            owner=lambda run: run % self.ranks.world == self.ranks.rank,
-            share=self.ranks.share_runs,
+            lambda run: run % ranks.world == ranks.rank,
+            ranks.share_runs,
         )
 
-    @torch.no_grad()
-    def _evaluate(self) -> list[Tensor]:
-        logits = self._logits(self.parameters | self.statistics)
-        self.alive &= torch.isfinite(logits.sum((1, 2)))
-        val = self._score(logits, self.masks["val"])
-        self._note(val)
-        return [self._score(logits, self.masks["train"]), val]
+    def _scores(self) -> Tensor:
+        return self._logits(self.parameters | self.statistics)
 
-    @torch.no_grad()
-    def results(self) -> Results:
-        """What the members came to, from the weights of their best epochs. Here, once, the test labels are read."""
+    def _best_scores(self) -> Tensor:
         logits = self._logits(self.best_weights)
-        test = self._score(logits, self.masks["test"])
-        place = torch.from_numpy(self._place).to(logits.device)
-        self.best_logits = logits[:, place] if self._keeps else logits[:, :0]
-        last = logits if self.terms.choose == "last" else self._logits(self.parameters | self.statistics)
-        results = Results(self, test, self._metrics(logits, last))
+        self.best_logits = logits[:, torch.from_numpy(self._place).to(logits.device)] if self._keeps else logits[:, :0]
         if not self._keeps:  # they were needed here only
-            results.weights = {}
-        return results
+            self.best_weights = {}
+        return logits
 
     def state(self) -> dict[str, Tensor]:
         """All that changes during training: tensors by name, the very ones, so that writing to them restores a state."""
-        named: dict[str, Any] = {f"parameters.{name}": p.detach() for name, p in self.parameters.items()}
-        named |= {f"statistics.{name}": value for name, value in self.statistics.items()}
-        named |= {f"best.{name}": value for name, value in self.best_weights.items()}
+        groups = {"parameters": self.parameters, "statistics": self.statistics, "best": self.best_weights}
         for moments in ("first", "second"):
-            for name, value in zip(self.parameters, getattr(self.adam, moments), strict=True):
-                named[f"adam.{moments}.{name}"] = value
-        for name in ("epoch_number", "traces", "alive", "best_val", "best_epoch", "seconds"):
-            named[name] = getattr(self, name)
-        return named
+            groups[f"adam.{moments}"] = dict(zip(self.parameters, getattr(self.adam, moments), strict=True))
+        named = {f"{of}.{name}": value.detach() for of, group in groups.items() for name, value in group.items()}
+        single = ("epoch_number", "traces", "alive", "best_val", "best_epoch", "seconds")
+        return named | {name: getattr(self, name) for name in single}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Goes on from a state; of several processes only the first one's is looked at."""

@@ -1,4 +1,4 @@
-"""Where a long training stands, in one safetensors file with its description as JSON, written whole or not at all."""
+"""Where a long training stands, and the finished runs of a command that is not: safetensors files, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from sharpen.errors import InputError
-from sharpen.trial import Trial
+from sharpen.trial import RESULTS, Record, Trial
 from sharpen.whole import written_whole
+
+_SCALARS = (*RESULTS, "versions", "members", "metrics")
+_ENDING = ".finished.safetensors"
 
 
 def checkpoint_folder(results: Path, trials: Sequence[Trial]) -> Path:
@@ -114,10 +120,8 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     """
     from safetensors.torch import save
 
-    data = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, {"about": json.dumps(about)}
-    )
-    _write(path, data)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+    _write(path, save(tensors, {"about": json.dumps(about)}))
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -138,8 +142,49 @@ def read_checkpoint(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Ten
         raise InputError(f"{path} is not a checkpoint of sharpen ({error}); remove it to start anew") from None
     for key, value in about.items():
         if written.get(key) != value:
-            raise InputError(
-                f"{path} was written for another training ({key} {written.get(key)}, now {value}); give another folder, "
-                f"or remove it"
-            )
+            what = f"{key} {written.get(key)}, now {value}"
+            raise InputError(f"{path} was written for another training ({what}); give another folder, or remove it")
     return state, written
+
+
+def keep_records(folder: Path, records: Sequence[Record], about: Mapping[str, Any]) -> None:
+    """Writes the records of a population, with class scores and traces, and what they depend on; whole or not at all.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> keep_records(folder, [Record(Trial(seed=3), 0.8, 0.7, 1, "ok", 0.5, "cpu", "float32")], {"graph": "a"})
+    >>> [record.test for record in kept_records(folder, {"graph": "a"}).values()], kept_records(folder, {"graph": "b"})
+    ([0.7], {})
+    """
+    arrays: dict[str, Any] = {
+        f"traces.{name}": np.stack([record.traces[name] for record in records]) for name in records[0].traces
+    }
+    if all(record.logits is not None for record in records):
+        arrays["logits"] = np.stack([record.logits for record in records if record.logits is not None])
+    scalars = [
+        {name: getattr(record, name) for name in _SCALARS} | {"trial": asdict(record.trial)} for record in records
+    ]
+    path = checkpoint_path(folder, [record.trial for record in records]).with_suffix(_ENDING)
+    state = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in arrays.items()}
+    write_checkpoint(path, state, {**about, "records": scalars})
+
+
+def kept_records(folder: Path, about: Mapping[str, Any]) -> dict[str, Record]:
+    """The records that were kept for the same thing, by the ids of their trials; what cannot be read is as if it were not there."""
+    found: dict[str, Record] = {}
+    for path in sorted(folder.glob(f"*{_ENDING}")):
+        try:
+            arrays, written = read_checkpoint(path, about)
+            records = [
+                Record(
+                    **{name: each[name] for name in _SCALARS},
+                    trial=Trial(**each["trial"]),
+                    traces={name[7:]: value[r].numpy() for name, value in arrays.items() if name.startswith("traces.")},
+                    logits=arrays["logits"][r].numpy() if "logits" in arrays else None,
+                )
+                for r, each in enumerate(written["records"])
+            ]
+        except (InputError, KeyError, TypeError, ValueError, IndexError):
+            continue
+        found |= {record.trial.id: record for record in records}
+    return found

@@ -27,10 +27,6 @@ _REASONS = (
 def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
     """The fastest way that the model's code allows.
 
-    Args:
-        blueprint: The model.
-        inputs: The graph on the device.
-
     >>> from sharpen import Graph
     >>> inputs = Inputs(Graph(x=torch.eye(3), edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
     >>> [decide(Blueprint(name, 3, 2, {}), inputs).name for name in ("gcn", "appnp")]
@@ -39,54 +35,45 @@ def decide(blueprint: Blueprint, inputs: Inputs) -> Way:
     if blueprint.network is not None:
         return Fused(blueprint.network, inputs)
     with undisturbed(inputs.device):
-        return _decided(blueprint, inputs)
+        loop = Modular(blueprint, inputs, "loop")
+        loop.unfold()
+        before = _generators(inputs.device)
+        with named_failures(blueprint):
+            expected = _pass(loop)
+        loop.draws = any(not a.equal(b) for a, b in zip(before, _generators(inputs.device), strict=True))
+        if loop.draws:
+            loop.why = _REASONS[0][1]
+            return loop
+        for way in (Modular(blueprint, inputs, "vmap"), Modular(blueprint, inputs, "loop")):
+            # Twice: what is computed once is recorded in the first pass, and given again in the second.
+            found = [_wrong(way, expected), _wrong(way, expected)]
+            if not way.folds:
+                way.unfold()
+                found = [_wrong(way, expected)]
+            wrong = next(filter(None, found), "")
+            if not wrong:
+                way.why = loop.why
+                break
+            loop.why = loop.why or wrong
+        else:
+            return loop
+        if way.name == "vmap" and inputs.device.type == "cpu" and way.cpu_members <= 1:
+            # Nothing to vectorise: one member fills the memory that a CPU is fast with.
+            way.name = "loop"
+        if way.name == "vmap" and inputs.device.type == "cuda":
+            way.why = _waits(way)
+            way.name = "vmap" if way.why else "vmap, captured"
+        return way
 
 
-def _decided(blueprint: Blueprint, inputs: Inputs) -> Way:
-    loop = Modular(blueprint, inputs, "loop")
-    loop.unfold()
-    before = _generators(inputs.device)
-    with named_failures(blueprint):
-        expected = _pass(loop)
-    loop.draws = any(not a.equal(b) for a, b in zip(before, _generators(inputs.device), strict=True))
-    if loop.draws:
-        loop.why = _REASONS[0][1]
-        return loop
-    for way in (Modular(blueprint, inputs, "vmap"), Modular(blueprint, inputs, "loop")):
-        # Twice: what is computed once is recorded in the first pass, and given again in the second.
-        found = [_tried(way), _tried(way)]
-        if not way.folds:
-            way.unfold()
-            found = [_tried(way)]
-        wrong = next((reason for reason in (_differs(scores, expected) for scores in found) if reason), "")
-        if not wrong:
-            way.why = loop.why
-            break
-        loop.why = loop.why or wrong
-    else:
-        return loop
-    if way.name == "vmap" and inputs.device.type == "cpu" and way.cpu_members <= 1:
-        # Nothing to vectorise: one member fills the memory that a CPU is fast with.
-        way.name = "loop"
-    if way.name == "vmap" and inputs.device.type == "cuda":
-        way.why = _waits(way)
-        way.name = "vmap" if way.why else "vmap, captured"
-    return way
-
-
-def _tried(way: Modular) -> Tensor | str:
-    """Scores of two members, or why there are none."""
+def _wrong(way: Modular, expected: Tensor) -> str:
+    """Why the scores of two members are none, or not those that are expected; empty if they are."""
     try:
-        return _pass(way)
+        scores = _pass(way)
     except torch.OutOfMemoryError:
         return "two of its runs do not fit in memory at once"
     except Exception as error:  # whatever the model's code and torch have to say to it
         return _reason(error)
-
-
-def _differs(scores: Tensor | str, expected: Tensor) -> str:
-    if isinstance(scores, str):
-        return scores
     most = 1e-3 * float(expected.abs().max() + 1)
     close = torch.allclose(scores, expected, rtol=1e-2, atol=most, equal_nan=True)
     return "" if close else "vectorised over runs it gives other scores"
@@ -125,8 +112,7 @@ def _waits(way: Modular) -> str:
 
 def _reason(error: Exception) -> str:
     text = str(error)
-    for part, says in _REASONS:
-        if part in text:
-            return says
-    first = text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    if known := next((says for part, says in _REASONS if part in text), None):
+        return known
+    first = (text.strip().splitlines() or [type(error).__name__])[0]
     return f"torch cannot vectorise it ({first[:160]})"

@@ -23,7 +23,7 @@ def resolve_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise InputError(f"is {name!r}; choose auto, cpu or cuda", field="device") from None
+        device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
         raise InputError(f"is {name!r}; choose auto, cpu or cuda", field="device")
     if device.type == "cuda" and not torch.cuda.is_available():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -13,10 +14,9 @@ from sharpen.errors import InputError, as_given
 from sharpen.models.blueprint import Blueprint, named_failures
 from sharpen.training.capture import Runner
 from sharpen.training.device import describe_device, free_memory
-from sharpen.training.members import Terms
+from sharpen.training.members import Call
 from sharpen.training.meta import MetaPopulation
 from sharpen.training.population import Population
-from sharpen.training.progress import ProgressBar
 from sharpen.training.records import make_records
 from sharpen.training.ways import Way
 from sharpen.trial import Record, Trial
@@ -29,23 +29,12 @@ _LOOP_MEMBERS = {"cpu": 1, "cuda": 8}
 _FEW_MEMBERS = 3
 
 
-def train_full(
-    way: Way,
-    blueprint: Blueprint,
-    dataset: Dataset,
-    trials: list[Trial],
-    bar: ProgressBar,
-    terms: Terms,
-    finished: Callable[[list[Record]], list[Record]],
-) -> list[Record]:
-    """Trains trials of one architecture; ``finished`` is given the records of every population as soon as it is trained."""
-
-    def some(batch: list[Trial]) -> list[Record]:
-        return finished(_train_population(way, blueprint, dataset, batch, bar, terms))
-
+def train_full(way: Way, blueprint: Blueprint, call: Call, trials: list[Trial]) -> list[Record]:
+    """Trains trials of one architecture."""
     with named_failures(blueprint):
-        size = population_size(way, dataset, trials)
-    return halving(trials, size, some, lambda _: too_large(blueprint, way.inputs.device))
+        size = population_size(way, call.dataset, trials)
+    train_some = partial(_train_population, way, blueprint, call)
+    return halving(call, trials, size, train_some, lambda _: too_large(blueprint, call.device))
 
 
 def too_large(blueprint: Blueprint, device: torch.device) -> str:
@@ -57,20 +46,17 @@ def too_large(blueprint: Blueprint, device: torch.device) -> str:
     )
 
 
-def _train_population(
-    way: Way, blueprint: Blueprint, dataset: Dataset, trials: list[Trial], bar: ProgressBar, terms: Terms
-) -> list[Record]:
+def _train_population(way: Way, blueprint: Blueprint, call: Call, trials: list[Trial]) -> list[Record]:
     start = time.perf_counter()
-    splits = [dataset.splits[str(trial.split)] for trial in trials]
     stride = 1 if way.inputs.device.type == "cpu" else 20
     with named_failures(blueprint):
-        population = _population_kind(trials[0])(way, dataset.metric, trials, splits, terms)
-        Runner(population).run(lambda epochs: bar.advance(epochs * len(trials), population), stride)
-    results, seconds = population.results(), time.perf_counter() - start
-    return make_records(trials, results, True, seconds, way.full_name, blueprint.digest)
+        population = _population_kind(trials[0])(way, call.dataset.metric, trials, call.splits(trials), call.terms)
+        Runner(population).run(lambda epochs: call.bar.advance(epochs * len(trials), population), stride)
+    return make_records(call, population, trials, start, way=way.full_name, digest=blueprint.digest)
 
 
 def halving(
+    call: Call,
     trials: list[Trial],
     size: int,
     train_some: Callable[[list[Trial]], list[Record]],
@@ -81,7 +67,9 @@ def halving(
     records: list[Record] = []
     while len(records) < len(trials):
         try:
-            records += train_some(trials[len(records) : len(records) + size])
+            done = train_some(trials[len(records) : len(records) + size])
+            call.on_records(done)
+            records += done
             continue
         except torch.OutOfMemoryError:
             if size <= least:

@@ -5,13 +5,15 @@ Everything a member has is a row of a tensor [R, ...]; no operation mixes rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from sharpen.datasets import Dataset
 from sharpen.evaluation.metrics import accuracy, balanced_accuracy, roc_auc
 from sharpen.evaluation.populations import held_out_scores
 from sharpen.graph import Split
@@ -20,8 +22,11 @@ from sharpen.kernels.dropout import member_keys
 from sharpen.kernels.loss import TRACED
 from sharpen.objective import Objective, class_use
 from sharpen.prior import proportions
-from sharpen.training.ways import Moment
-from sharpen.trial import Trial
+from sharpen.training.ways import Moment, Rates
+from sharpen.trial import Record, Trial
+
+if TYPE_CHECKING:
+    from sharpen.training.progress import ProgressBar
 
 # So many class scores at a time are looked at once a population is trained: they are copied in double precision.
 _SCORES_AT_ONCE = 2**24
@@ -45,6 +50,23 @@ class Terms:
 PLAIN = Terms()
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of :func:`sharpen.train`: what its populations have in common."""
+
+    dataset: Dataset
+    device: torch.device
+    precision: str
+    terms: Terms
+    bar: ProgressBar
+    on_records: Callable[[list[Record]], None]
+    checkpoints: Path | None = None
+
+    def splits(self, trials: Sequence[Trial]) -> list[Split]:
+        """The split of every trial."""
+        return [self.dataset.splits[str(trial.split)] for trial in trials]
+
+
 class Members:
     """The state of R members.
 
@@ -55,7 +77,6 @@ class Members:
         metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
         trials: Resolved trials, one for each member.
         splits: Their splits, in the same order and in the numbers of ``y``.
-        dtype: The precision.
         terms: What else is asked of all of them.
         rates: Learning rates and weight decays that some parameters have of their own.
     """
@@ -74,17 +95,21 @@ class Members:
         metric: str,
         trials: Sequence[Trial],
         splits: Sequence[Split],
-        dtype: torch.dtype,
         terms: Terms = PLAIN,
-        rates: Sequence[tuple[float | None, float | None]] | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self.metric, self.y, self.terms = metric, y, terms
-        self.members, nodes, device = len(trials), len(y), y.device
+        self.members, nodes, device, dtype = len(trials), len(y), y.device, next(iter(parameters.values())).dtype
 
         def column(name: str) -> Tensor:
             return torch.tensor([getattr(trial, name) for trial in trials], dtype=dtype, device=device)
 
-        priors = _priors(trials, splits, y, num_classes)
+        priors: list[list[float]] | None = None
+        if all(trial.prior is not None for trial in trials):  # all have one, or none
+            known = y.cpu().numpy()
+            labels = [known[split.train.numpy()] for split in splits]
+            both = zip(trials, labels, strict=True)
+            priors = [proportions(str(trial.prior), num_classes, own, known) for trial, own in both]
         self.objective = Objective.of(trials, terms.class_weight, priors, device, dtype)
         drops = [trial.dropout or 0.0 for trial in trials]
         self.dropout = torch.tensor(drops, dtype=dtype, device=device) if any(drops) else None
@@ -126,8 +151,31 @@ class Members:
         when = self.epoch_number if epoch is None else epoch
         return Moment(self.keys, when, self.dropout, first, self.masks["train"] if train is None else train)
 
+    def _scores(self) -> Tensor:
+        """Class scores of all nodes with the weights that members have now, [R, N, C]."""
+        raise NotImplementedError
+
+    def _best_scores(self) -> Tensor:
+        """The same with the weights of the epochs that are kept."""
+        raise NotImplementedError
+
     @torch.no_grad()
-    def _note(self, val: Tensor) -> Tensor:
+    def _evaluate(self) -> list[Tensor]:
+        """The scores of an epoch."""
+        logits = self._scores()
+        self.alive &= torch.isfinite(logits.sum((1, 2)))
+        val = self._score(logits, self.masks["val"])
+        self._note(val, logits)
+        return [self._score(logits, self.masks["train"]), val]
+
+    @torch.no_grad()
+    def results(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """The members' test scores, and what else is recorded of them, [R]. Here, once, the test labels are read."""
+        best = self._best_scores()
+        test = self._score(best, self.masks["test"])
+        return test, self._metrics(best, best if self.terms.choose == "last" else self._scores())
+
+    def _note(self, val: Tensor, logits: Tensor) -> Tensor:
         """Takes note of which members are better than ever; weights are kept for them. Gives who they are, [R]."""
         better = self.alive & ((val > self.best_val) if self.terms.choose == "best" else True)
         self.best_val = torch.where(better, val, self.best_val, out=self.best_val)
@@ -138,55 +186,26 @@ class Members:
         return better
 
     def _score(self, logits: Tensor, mask: Tensor) -> Tensor:
-        if self.metric == "accuracy":
-            return accuracy(logits, self.y, mask)
-        if self.metric == "balanced-accuracy":
-            return balanced_accuracy(logits, self.y, mask)
+        if self.metric != "roc-auc":
+            return (accuracy if self.metric == "accuracy" else balanced_accuracy)(logits, self.y, mask)
         return roc_auc(logits[..., 1] - logits[..., 0], self.y, mask)
 
     @torch.no_grad()
     def _metrics(self, best: Tensor, last: Tensor) -> dict[str, Tensor]:
         """What else is recorded of the members' class scores at the chosen and at the last epoch, by name, [R]."""
         found: dict[str, Tensor] = {}
+        step = max(1, _SCORES_AT_ONCE // best[0].numel())
         for ending, logits in (("", best), ("_last", last)):
-            step = max(1, _SCORES_AT_ONCE // logits[0].numel())
-            parts = [self._some_metrics(logits[i : i + step], slice(i, i + step)) for i in range(0, self.members, step)]
+            parts = []
+            for some in (slice(i, i + step) for i in range(0, self.members, step)):
+                used = class_use(logits[some], self.y, self.labeled[some], self.unlabeled[some])
+                scores = held_out_scores(logits[some], self.y, self.masks["val"][some], self.masks["test"][some])
+                parts.append(scores | {"class_use": used.double()})
             found |= {f"{name}{ending}": torch.cat([part[name] for part in parts]) for name in parts[0]}
         return found | {f"{part}_last": self._score(last, self.masks[part]) for part in ("val", "test")}
-
-    def _some_metrics(self, logits: Tensor, members: slice) -> dict[str, Tensor]:
-        scores = held_out_scores(logits, self.y, self.masks["val"][members], self.masks["test"][members])
-        used = class_use(logits, self.y, self.labeled[members], self.unlabeled[members])
-        return scores | {"class_use": used.double()}
 
     @torch.no_grad()
     def _trace(self, values: list[Tensor]) -> None:
         self.alive &= torch.isfinite(values[0])
         now = torch.stack([value.to(self.traces.dtype) for value in values])
         self.traces[: len(values)].index_copy_(1, self.epoch_number[None], now[:, None])
-
-
-def _priors(trials: Sequence[Trial], splits: Sequence[Split], y: Tensor, num_classes: int) -> list[list[float]] | None:
-    """The class proportions of every member, where they have a prior; all have one, or none."""
-    if any(trial.prior is None for trial in trials):
-        return None
-    known = y.cpu().numpy()
-    return [
-        proportions(str(trial.prior), num_classes, known[split.train.numpy()], known)
-        for trial, split in zip(trials, splits, strict=True)
-    ]
-
-
-class Results:
-    """A finished population, on the host."""
-
-    def __init__(self, population: Members, test: Tensor, metrics: dict[str, Tensor]) -> None:
-        self.alive = population.alive.cpu().numpy()
-        self.val = np.where(self.alive, population.best_val.cpu().numpy(), np.nan)
-        self.test = np.where(self.alive, test.cpu().numpy(), np.nan)
-        self.best_epoch = np.where(self.alive, population.best_epoch.cpu().numpy(), -1)
-        self.metrics = {name: np.where(self.alive, values.cpu().numpy(), np.nan) for name, values in metrics.items()}
-        self.logits = population.best_logits.cpu().numpy()
-        names = population.STEP + population.SCORES
-        self.traces = dict(zip(names, population.traces.cpu().numpy(), strict=True))
-        self.weights = {name: weight.cpu().numpy() for name, weight in population.best_weights.items()}

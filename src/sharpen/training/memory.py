@@ -55,9 +55,8 @@ def full_batch_bytes(network: Network, graph: Graph, dtype: torch.dtype, kind: s
     nodes, size = graph.num_nodes, dtype.itemsize
     entries = graph.adjacency.nnz
     features = nodes * network.num_features if not graph.is_sparse else 4 * len(graph.x.values())
-    weights = sum(math.prod(initial.shape) for initial in network.initials.values())
     attends = network.convolution.gather == "attention"
-    operands = size * (2 * features + _WEIGHTS * weights)
+    operands = size * (2 * features + _WEIGHTS * network.num_weights)
     if network.convolution.gather != "none":
         operands += entries * (4 + 8 + 2 * size)  # columns as int32 and, for torch's product, as int64
     if attends:
@@ -93,13 +92,18 @@ def choose_batching(
     >>> choose_batching("clusters", network, pairs, cpu, torch.float32)
     ('clusters-4-1', 'training in batches, clusters-4-1')
     """
-    _check_weights(network, device, dtype, left)
+    where = "a worker" if left is not None else describe_device(device)
+    left = memory_left(device) if left is None else left
+    weights = dtype.itemsize * _WEIGHTS * network.num_weights
+    if weights > max(left, _SMALL):  # however the graph is cut
+        raise InputError(
+            f"the weights of one run, with what the optimiser holds, would take about {weights / 1e9:.0f} GB, but "
+            f"{left / 1e9:.1f} GB are free; give fewer layers, or a smaller hidden width"
+        )
     if wanted == "full":
         return None, ""
     if wanted == "auto":
-        need, where = full_batch_bytes(network, graph, dtype, device.type), "a worker"
-        if left is None:
-            left, where = memory_left(device), describe_device(device)
+        need = full_batch_bytes(network, graph, dtype, device.type)
         if need <= _SHARE * left:
             return None, ""
         # A batch beside the vectors of all nodes that the evaluation holds.
@@ -111,17 +115,6 @@ def choose_batching(
     check_batching(wanted)
     name = (_default(wanted, graph, per_step) if wanted in KINDS else Batching.parse(wanted)).name
     return name, f"training in batches, {name}"
-
-
-def _check_weights(network: Network, device: torch.device, dtype: torch.dtype, left: int | None) -> None:
-    """Refuses a model whose weights alone do not fit, however the graph is cut."""
-    need = dtype.itemsize * _WEIGHTS * sum(math.prod(initial.shape) for initial in network.initials.values())
-    left = memory_left(device) if left is None else left
-    if need > max(left, _SMALL):
-        raise InputError(
-            f"the weights of one run, with what the optimiser holds, would take about {need / 1e9:.0f} GB, but "
-            f"{left / 1e9:.1f} GB are free; give fewer layers, or a smaller hidden width"
-        )
 
 
 def check_batching(wanted: str) -> None:

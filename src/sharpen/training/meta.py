@@ -59,11 +59,7 @@ _META_SET, _STEPPED = -1, 512
 
 
 class LambdaNetwork:
-    """Every member's network from what is known of its model to its λ, with its own Adam.
-
-    Args:
-        lam_max: The largest λ of each member, [R].
-        seeds: Their seeds, which decide the first weights.
+    """Every member's network from what is known of its model to its λ, with its own Adam; first weights come from the seeds.
 
     >>> network = LambdaNetwork(torch.tensor([1.0, 2.0]), seeds=[0, 0])
     >>> lam = network(torch.zeros(2, 7))
@@ -115,12 +111,7 @@ class MetaPopulation(Population):
     STEP = (*Population.STEP, "lam")
 
     def __init__(
-        self,
-        way: Way,
-        metric: str,
-        trials: Sequence[Trial],
-        splits: Sequence[Split],
-        terms: Terms = PLAIN,
+        self, way: Way, metric: str, trials: Sequence[Trial], splits: Sequence[Split], terms: Terms = PLAIN
     ) -> None:
         super().__init__(way, metric, trials, splits, terms)
         inputs = way.inputs
@@ -172,15 +163,9 @@ class MetaPopulation(Population):
         """What the network of λ sees, [R, 7]. Of test nodes that is their predictions, never their labels."""
         entropy = tsallis_entropy(logits)
         mean_prediction = (logits.softmax(2) * unlabeled[:, :, None]).sum(1)
-        return torch.stack(
-            [
-                (self.epoch_number.to(logits.dtype) / self.epochs).expand(self.members),
-                cross_entropy,
-                *((entropy * weight).sum(1) for weight in (labeled, self.val, self.test, unlabeled)),
-                1 - mean_prediction.square().sum(1),
-            ],
-            dim=1,
-        )
+        progress = (self.epoch_number.to(logits.dtype) / self.epochs).expand(self.members)
+        entropies = [(entropy * weight).sum(1) for weight in (labeled, self.val, self.test, unlabeled)]
+        return torch.stack([progress, cross_entropy, *entropies, 1 - mean_prediction.square().sum(1)], dim=1)
 
     def _slope(self, gradients: list[Tensor], sharpening: list[Tensor], meta: Tensor) -> Tensor:
         """The derivative in λ of the cross-entropy on the meta set after a step along the gradients, [R]."""
@@ -193,15 +178,11 @@ class MetaPopulation(Population):
         moment = self._moment(first=_STEPPED, train=self.masks["train"] & ~meta)
         logits = self.way.logits(stepped, statistics, leaves, True, moment)
         weight = self._shares(meta)
-        supervised = Objective(
-            lam=torch.zeros_like(lr), lam_labeled=torch.zeros_like(lr), class_weight=self.objective.class_weight
-        )
+        none = torch.zeros_like(lr)
+        supervised = Objective(lam=none, lam_labeled=none, class_weight=self.objective.class_weight)
         loss, _ = population_loss(logits, self.y, weight, weight, supervised)
-        products = [
-            (g * s).flatten(1).sum(1)
-            for g, s in zip(self.way.gradients(loss, stepped, leaves), sharpening, strict=True)
-        ]
-        return -lr * torch.stack(products).sum(0)
+        both = zip(self.way.gradients(loss, stepped, leaves), sharpening, strict=True)
+        return -lr * torch.stack([(g * s).flatten(1).sum(1) for g, s in both]).sum(0)
 
 
 def _weighted(base: Sequence[Tensor], more: Sequence[Tensor], weight: Tensor) -> list[Tensor]:

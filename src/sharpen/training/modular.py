@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -13,16 +13,18 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
+from sharpen.errors import InputError
 from sharpen.kernels.dropout import member_keys
 from sharpen.kernels.features import Products
-from sharpen.models.blueprint import Blueprint, arguments, check_scores, named_failures
+from sharpen.models.blueprint import Blueprint, arguments, named_failures
 from sharpen.models.folding import Folding
 from sharpen.models.inputs import Inputs
 from sharpen.models.messages import Messages
 from sharpen.models.one_run import OneRun
+from sharpen.models.registry import REGISTRY
 from sharpen.models.run import Run
 from sharpen.training.memory import memory_left
-from sharpen.training.ways import Moment, Way, Weights, undisturbed
+from sharpen.training.ways import Leaves, Moment, Rates, Way, Weights, undisturbed
 from sharpen.trial import Trial
 
 # Vectorised over members, an operation costs a CPU more to start than its cache can save: several members share that, as long as
@@ -35,12 +37,6 @@ _FOLDED_SHARE = 8
 class Modular(Way):
     """A module that was written for one run.
 
-    Args:
-        blueprint: How to make it.
-        inputs: The graph on the device.
-        name: ``vmap, captured``, ``vmap`` or ``loop``.
-        why: As for :class:`Way`.
-
     ``draws`` says whether something in it draws from torch's generator in spite of :class:`sharpen.models.one_run.OneRun`.
     """
 
@@ -50,20 +46,22 @@ class Modular(Way):
         self.blueprint, self.draws = blueprint, True
         self._y = inputs.labels()
         self._known = self._y >= 0
-        self.base = self._build(0)
+        self.base = blueprint.build(seed=0).to(inputs.device, inputs.dtype)
         # What grows when it is first called, as PyG's layers of open width, grows now.
         with named_failures(blueprint):
-            scores = self.run(self.base, training=False)
-        check_scores(_as_pair(scores)[0], blueprint.title, inputs.num_nodes, blueprint.num_classes)
+            scores = _as_pair(self.run(self.base))[0]
+        nodes, classes = inputs.num_nodes, blueprint.num_classes
+        if not isinstance(scores, Tensor) or scores.shape != (nodes, classes):
+            got = list(scores.shape) if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
+            raise InputError(
+                f"{blueprint.title} gives {got} where [{nodes}, {classes}] is needed; make its last layer {classes} wide, a score "
+                "for each class"
+            )
         self._args, self._kwargs = arguments(self.base, inputs, blueprint.num_classes)
         self._foldings = {training: self._folding() for training in (True, False)}
         # On a GPU products cost little beside what it takes to keep them where a captured epoch finds them.
         self._products = Products() if inputs.device.type == "cpu" else None
         self._kept = frozenset(self.base.state_dict())
-
-    def _build(self, seed: int, **settings: Any) -> nn.Module:
-        module = self.blueprint.build(seed, **settings)
-        return module.to(self.inputs.device, self.inputs.dtype)
 
     def _folding(self) -> Folding:
         given = [value for value in (*self._args, *self._kwargs.values()) if isinstance(value, Tensor)]
@@ -72,17 +70,17 @@ class Modular(Way):
     @property
     def folds(self) -> bool:
         """Whether what no weight enters is computed once."""
-        return bool(self._foldings) and not any(folding.broken for folding in self._foldings.values())
+        return not any(folding.broken for folding in self._foldings.values())
 
     def unfold(self) -> None:
         """From now on everything is computed in every pass."""
-        self._foldings = {}
+        self._foldings = {training: Folding() for training in (True, False)}
 
-    def run(self, module: nn.Module, training: bool) -> Any:
-        """What the module gives for the graph, called as it is."""
+    def run(self, module: nn.Module) -> Any:
+        """What the module gives for the graph in evaluation, called as it is."""
         args, kwargs = arguments(module, self.inputs, self.num_classes)
         with undisturbed(self.inputs.device), torch.no_grad():
-            return module.train(training)(*args, **kwargs)
+            return module.eval()(*args, **kwargs)
 
     @cached_property
     def activation_bytes(self) -> int:
@@ -104,59 +102,35 @@ class Modular(Way):
         return self._kept
 
     def start(self, trials: Sequence[Trial]) -> tuple[Weights, Weights]:
-        made: dict[tuple[object, ...], nn.Module] = {}
+        @cache
+        def made(seed: int, dropout: float | None) -> nn.Module:
+            # On the host first: weights then do not depend on the device.
+            one = self.blueprint.build(seed, **({} if dropout is None else {"dropout": dropout}))
+            if any(isinstance(p, nn.parameter.UninitializedParameter) for p in one.parameters()):
+                # Layers of open width, once they have seen the graph.
+                with torch.random.fork_rng(devices=[]):
+                    torch.default_generator.manual_seed(seed)
+                    self.run(one)
+            return one
 
-        def module(trial: Trial) -> nn.Module:
-            rate = {"dropout": trial.dropout} if self.blueprint.takes_rates and trial.dropout is not None else {}
-            key = (trial.seed, trial.dropout)
-            if key not in made:
-                # On the host first: weights then do not depend on the device.
-                one = self.blueprint.build(trial.seed, **rate)
-                if any(isinstance(p, nn.parameter.UninitializedParameter) for p in one.parameters()):
-                    one = self._grown(one, trial.seed)
-                made[key] = one
-            return made[key]
-
-        modules = [module(trial) for trial in trials]
+        ours = self.blueprint.name in REGISTRY  # which hold their dropout as a number for each member
+        modules = [made(trial.seed, trial.dropout if ours else None) for trial in trials]
 
         def stacked(named: str) -> Weights:
-            rows = [dict(getattr(one, named)()) for one in modules]
-            return {name: self._stack([row[name] for row in rows]) for name in rows[0]}
+            rows, device = [dict(getattr(one, named)()) for one in modules], self.inputs.device
+            stacks = {name: torch.stack([row[name].detach() for row in rows]).to(device) for name in rows[0]}
+            return {name: s.to(self.inputs.dtype) if s.is_floating_point() else s for name, s in stacks.items()}
 
         return stacked("named_parameters"), stacked("named_buffers")
 
-    def _grown(self, module: nn.Module, seed: int) -> nn.Module:
-        """A module with layers of open width, once it has seen the graph; its first weights come from the seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            args, kwargs = arguments(module, self.inputs, self.num_classes)
-            with torch.no_grad():
-                module.eval()(*args, **kwargs)
-        return module
-
-    def _stack(self, values: Sequence[Tensor]) -> Tensor:
-        stack = torch.stack([value.detach() for value in values]).to(self.inputs.device)
-        return stack.to(self.inputs.dtype) if stack.is_floating_point() else stack
-
     @property
-    def rates(self) -> list[tuple[float | None, float | None]] | None:
-        own: Mapping[str, tuple[float | None, float | None]] = getattr(self.base, "rates", {})
-
-        def of(name: str) -> tuple[float | None, float | None]:
-            return next((pair for start, pair in own.items() if name.startswith(start)), (None, None))
-
-        return [of(name) for name, _ in self.base.named_parameters()] if own else None
-
-    def logits(self, *args: Any) -> Tensor:
-        return self.scored(*args)[0]
+    def rates(self) -> Rates | None:
+        own: dict[str, tuple[float | None, float | None]] = getattr(self.base, "rates", {})
+        names = [name for name, _ in self.base.named_parameters()] if own else []
+        return [next((own[start] for start in own if name.startswith(start)), (None, None)) for name in names] or None
 
     def scored(
-        self,
-        parameters: Mapping[str, Tensor],
-        statistics: Mapping[str, Tensor],
-        leaves: Sequence[Tensor],
-        training: bool,
-        moment: Moment,
+        self, parameters: Weights, statistics: Weights, leaves: Leaves, training: bool, moment: Moment
     ) -> tuple[Tensor, Tensor | None]:
         if self._products is not None:
             self._products.begin(parameters.values(), keeps=not training)
@@ -187,10 +161,9 @@ class Modular(Way):
     ) -> tuple[tuple[Tensor, ...], Weights]:
         """One member's class scores, what it adds to its loss, if anything, and its statistics afterwards."""
         self.base.train(training)
-        both, folding, kwargs = own | state, self._foldings.get(training), self._kwargs
+        both, folding, kwargs = own | state, self._foldings[training], self._kwargs
         if "run" in kwargs:
-            run = Run.of(self._y, self.num_classes, train, moment.epoch, self.inputs.x)
-            kwargs = kwargs | {"run": run}
+            kwargs = kwargs | {"run": Run.of(self._y, self.num_classes, train, moment.epoch, self.inputs.x)}
         with OneRun(keys, moment.epoch, self.inputs, moment.first, folding, self._products):
             out = functional_call(self.base, both, self._args, kwargs)
         outs = tuple(each.picked() if type(each) is Messages else each for each in _as_pair(out))
@@ -225,7 +198,7 @@ class _Sizes(TorchFunctionMode):
         return out
 
 
-def _keep(statistics: Mapping[str, Tensor], after: Mapping[str, Tensor], members: slice) -> None:
+def _keep(statistics: Weights, after: Weights, members: slice) -> None:
     """Writes what a pass left of the statistics over those before, where that was not done in place."""
     with torch.no_grad():
         for name, value in after.items():

@@ -13,29 +13,21 @@ from torch import Tensor
 
 from sharpen.graph import Split
 from sharpen.kernels.loss import population_loss
-from sharpen.training.members import PLAIN, Members, Results, Terms
+from sharpen.training.members import PLAIN, Members, Terms
 from sharpen.training.ways import Way
 from sharpen.trial import Trial
 
 
 class Population(Members):
-    """Members that see the whole graph at every step, and what one epoch does to them.
-
-    Args:
-        way: How the class scores of the members' model are computed, on which graph and device.
-        metric: ``accuracy``, ``balanced-accuracy`` or ``roc-auc``; it selects the epoch and is what is reported.
-        trials: Resolved trials, one for each member.
-        splits: Their splits, in the same order.
-        terms: What else is asked of all of them.
-    """
+    """Members that see the whole graph at every step; a way says how their class scores are computed, on which graph."""
 
     def __init__(
         self, way: Way, metric: str, trials: Sequence[Trial], splits: Sequence[Split], terms: Terms = PLAIN
     ) -> None:
         self.way, self.inputs = way, way.inputs
         parameters, statistics = way.start(trials)
-        y, dtype = self.inputs.labels(), self.inputs.dtype
-        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, dtype, terms, way.rates)
+        y = self.inputs.labels()
+        super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, terms, way.rates)
         self.leaves = way.leaves(self.parameters)
         shape = (self.members, self.inputs.num_nodes, way.num_classes)
         self.best_logits = torch.zeros(shape, dtype=self.inputs.dtype, device=self.inputs.device)
@@ -59,23 +51,16 @@ class Population(Members):
         self.adam.step(self.way.gradients(loss, self.parameters, self.leaves))
         return [loss.detach(), *parts]
 
-    @torch.no_grad()
-    def _evaluate(self) -> list[Tensor]:
-        logits = self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())
-        self.alive &= torch.isfinite(logits.sum((1, 2)))
-        val = self._score(logits, self.masks["val"])
-        better = self._note(val)
-        torch.where(better[:, None, None], logits, self.best_logits, out=self.best_logits)
-        return [self._score(logits, self.masks["train"]), val]
+    def _scores(self) -> Tensor:
+        return self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())
 
-    @torch.no_grad()
-    def results(self) -> Results:
-        """What the members came to. Here, once, the test labels are read."""
+    def _best_scores(self) -> Tensor:
         if self.terms.choose == "last":
             self.epoch_number -= 1  # of the last epoch, which is over
             self.traces[len(self.STEP) :, -1] = torch.stack(self._evaluate()).to(self.traces.dtype)
-        test = self._score(self.best_logits, self.masks["test"])
-        last = self.best_logits
-        if self.terms.choose == "best":
-            last = self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())
-        return Results(self, test, self._metrics(self.best_logits, last))
+        return self.best_logits
+
+    def _note(self, val: Tensor, logits: Tensor) -> Tensor:
+        better = super()._note(val, logits)
+        torch.where(better[:, None, None], logits, self.best_logits, out=self.best_logits)
+        return better

@@ -33,11 +33,8 @@ class _NotebookBar:
 
 
 class ProgressBar:
-    """A bar over all member-epochs of a call, drawn on standard error if that is a terminal, or in a notebook.
-
-    Args:
-        member_epochs: How many epochs of single members there will be.
-        show: Whether to draw; or, in place of a bar, a function that is told how many are newly done.
+    """A bar over all member-epochs of a call, drawn on standard error if that is a terminal, or in a notebook; or a function that
+    is told how many are newly done.
 
     >>> with ProgressBar(10, show=print) as bar:
     ...     bar.advance(10)
@@ -48,18 +45,11 @@ class ProgressBar:
         self._tell = show if callable(show) else None
         console = Console(stderr=True)
         self._notebook = _NotebookBar() if show is True and console.is_jupyter else None
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[state]}"),
-            console=console,
-            disable=not (show is True and console.is_terminal and self._notebook is None),
-            transient=True,
-        )
+        start, bar, share = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
+        times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+        silent = not (show is True and console.is_terminal and self._notebook is None)
+        columns = (start, bar, share, *times, TextColumn("{task.fields[state]}"))
+        self._bar = Progress(*columns, console=console, disable=silent, transient=True)
         self._task = self._bar.add_task("training", total=member_epochs, state="")
         self._total, self._done, self._next_look, self._best = max(1, member_epochs), 0, 0.0, ""
 

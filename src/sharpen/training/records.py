@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
+import math
 import platform
+import time
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from sharpen.models.registry import model_info
-from sharpen.training.members import Results
+from sharpen.training.device import describe_device
+from sharpen.training.members import Call, Members
 from sharpen.trial import Record, Trial
 
 
 def make_records(
-    trials: list[Trial],
-    results: Results,
-    with_logits: bool,
-    seconds: float,
+    call: Call,
+    population: Members,
+    trials: Sequence[Trial],
+    start: float,
+    with_logits: bool = True,
     way: str = "fused",
     digest: str | None = None,
 ) -> list[Record]:
-    """The records of a population's trials; whoever asked for them says on what they ran."""
+    """The records of a population whose training began at ``start``, by the clock of performance."""
+    test, metrics = population.results()
+    seconds = time.perf_counter() - start
+    alive = population.alive.cpu().numpy()
+
+    def known(values: Tensor, otherwise: float = math.nan) -> list[Any]:
+        """Of every run; of those that diverged, something else."""
+        return np.where(alive, values.cpu().numpy(), otherwise).tolist()
+
+    val, tested, best_epoch = known(population.best_val), known(test), known(population.best_epoch, -1)
+    measured = {name: known(values) for name, values in metrics.items()}
+    names = population.STEP + population.SCORES
+    traces = dict(zip(names, population.traces.cpu().numpy(), strict=True))
+    logits = population.best_logits.cpu().numpy()
+    weights = {name: weight.cpu().numpy() for name, weight in population.best_weights.items()}
     return [
         Record(
             trial=trial,
-            val=float(results.val[r]),
-            test=float(results.test[r]),
-            best_epoch=int(results.best_epoch[r]),
-            status="ok" if results.alive[r] else "diverged",
+            val=val[r],
+            test=tested[r],
+            best_epoch=best_epoch[r],
+            status="ok" if alive[r] else "diverged",
             seconds=seconds / len(trials),
-            device="",
-            precision="",
+            device=describe_device(call.device),
+            precision=call.precision,
             versions=versions(),
-            traces={name: values[:, r].copy() for name, values in results.traces.items()},
-            logits=results.logits[r] if with_logits else None,
-            weights={name: weight[r].copy() for name, weight in results.weights.items()},
+            traces={name: values[:, r].copy() for name, values in traces.items()},
+            logits=logits[r] if with_logits else None,
+            weights={name: weight[r].copy() for name, weight in weights.items()},
+            members=len(trials),
             way=way,
             model_digest=digest,
-            metrics={name: float(values[r]) for name, values in results.metrics.items()},
+            metrics={name: values[r] for name, values in measured.items()},
         )
         for r, trial in enumerate(trials)
     ]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from sharpen.errors import InputError
 from sharpen.graph import Graph
@@ -34,31 +33,22 @@ def class_scores(blueprint: Blueprint, inputs: Inputs, weights: _Kept) -> Iterat
     for start in range(0, len(weights), size):
         chunk = weights[start : start + size]
         parameters, statistics = way.start([Trial()] * len(chunk))
-        wanted = parameters.keys() | (
-            statistics.keys() if way.persistent is None else statistics.keys() & way.persistent
-        )
+        every = parameters | statistics
+        wanted = {n for n in every if way.persistent is None or n in parameters or n in way.persistent}
         for name in sorted(wanted ^ chunk[0].keys()):
-            raise InputError(
-                _does_not_fit(blueprint, f"{name} is {'missing' if name in wanted else 'not known to it'}")
-            )
-        for name, value in (parameters | statistics).items():
-            if name in wanted:
-                _overwrite(value, chunk, name, blueprint)
+            raise _unfit(blueprint, f"{name} is {'missing' if name in wanted else 'not known to it'}")
+        for name in sorted(wanted):
+            for row, own in zip(every[name], chunk, strict=True):
+                if row.shape != own[name].shape:
+                    raise _unfit(blueprint, f"{name} has shape {list(own[name].shape)}, not {list(row.shape)}")
+                row.copy_(torch.from_numpy(np.array(own[name])))
         moment = Moment(member_keys([0] * len(chunk)).to(inputs.device), torch.zeros((), device=inputs.device), None)
         yield from way.logits(parameters, statistics, way.leaves(parameters), False, moment).cpu().numpy()
 
 
-def _overwrite(value: Tensor, chunk: _Kept, name: str, blueprint: Blueprint) -> None:
-    for row, own in zip(value, chunk, strict=True):
-        if row.shape != own[name].shape:
-            raise InputError(
-                _does_not_fit(blueprint, f"{name} has shape {list(own[name].shape)}, not {list(row.shape)}")
-            )
-        row.copy_(torch.from_numpy(np.array(own[name])))
-
-
-def _does_not_fit(blueprint: Blueprint, reason: str) -> str:
-    return f"{blueprint.title} does not fit the saved weights ({reason}); give the model that it was fitted with"
+def _unfit(blueprint: Blueprint, reason: str) -> InputError:
+    why = f"{blueprint.title} does not fit the saved weights ({reason})"
+    return InputError(f"{why}; give the model that it was fitted with")
 
 
 @torch.no_grad()
@@ -70,9 +60,8 @@ def layerwise_scores(
     size = max(1, _CHUNK_BYTES // (4 * graph.num_nodes * network.hidden))
     for start in range(0, len(weights), size):
         chunk = weights[start : start + size]
-        stacked = {
-            name: torch.from_numpy(np.stack([own[name] for own in chunk])).to(device, dtype) for name in chunk[0]
-        }
+        rows = {name: np.stack([own[name] for own in chunk]) for name in chunk[0]}
+        stacked = {name: torch.from_numpy(row).to(device, dtype) for name, row in rows.items()}
         statistics = {name: value for name, value in stacked.items() if name not in network.initials}
         parameters = {name: value for name, value in stacked.items() if name in network.initials}
         yield from layerwise_logits(network, parameters, statistics, whole).cpu().numpy()

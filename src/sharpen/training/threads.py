@@ -34,9 +34,6 @@ _sharers: ContextVar[int] = ContextVar("sharers", default=1)
 def shared_by(processes: int) -> Iterator[None]:
     """For the time of the block, cores are shared with other processes that compute as this one does.
 
-    Args:
-        processes: How many there are, this one among them.
-
     >>> with shared_by(10**6):
     ...     thread_count(WORTHWHILE)
     1
@@ -68,10 +65,6 @@ def thread_count(activations: int) -> int:
 @contextmanager
 def suitable_threads(num_nodes: int, hidden: int, members: int = 1) -> Iterator[None]:
     """For the time of the block, as many threads as suit a population; inside another such block, that one's.
-
-    Args:
-        num_nodes, hidden: Of the graph, and of a layer.
-        members: How many are trained together, as far as they fit in the cache of a CPU.
 
     >>> with suitable_threads(num_nodes=34, hidden=64):
     ...     torch.get_num_threads()

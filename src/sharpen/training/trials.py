@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,14 +18,13 @@ from sharpen.errors import InputError
 from sharpen.graph import Graph, Split
 from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
-from sharpen.models.network import Network
 from sharpen.models.registry import PAPER_MODELS, REGISTRY
 from sharpen.prior import check_prior
 from sharpen.training.decision import decide
-from sharpen.training.device import arithmetic, describe_device, resolve_device
+from sharpen.training.device import arithmetic, resolve_device
 from sharpen.training.full_batch import too_large, train_full
 from sharpen.training.in_batches import train_in_batches
-from sharpen.training.members import Terms
+from sharpen.training.members import Call, Terms
 from sharpen.training.progress import ProgressBar
 from sharpen.training.ranks import current_ranks
 from sharpen.training.threads import suitable_threads
@@ -82,7 +82,9 @@ def train(
     [1.0, 1.0]
     """
     dataset = as_dataset(data, splits, metric)
-    terms = Terms(keep_weights, _checked_choice(choose), _checked_class_weight(class_weight, dataset.graph))
+    if choose not in ("best", "last"):
+        raise InputError(f"is {choose!r}; give 'best', the best epoch by validation, or 'last'", field="choose")
+    terms = Terms(keep_weights, choose, _checked_class_weight(class_weight, dataset.graph))
     where = resolve_device(device)
     resolved = [resolve(trial, dataset, held_out=choose == "best") for trial in trials]
     if current_ranks().world > 1 and any(trial.batching is None for trial in resolved):
@@ -90,49 +92,40 @@ def train(
             "several processes can share batches only, but a trial sees the whole graph at once; give it a batching, such as "
             "clusters-64-4, or start one process"
         )
-    records: list[Record | None] = [None] * len(resolved)
-    members: dict[tuple[object, ...], list[int]] = {}
-    for index, trial in enumerate(resolved):
-        members.setdefault(shared(trial), []).append(index)
+    records: dict[int, Record] = {}
     total = sum(trial.epochs or 0 for trial in resolved)
-
-    def finished(population: list[Record]) -> list[Record]:
-        population = [
-            replace(record, device=describe_device(where), precision=precision, members=len(population))
-            for record in population
-        ]
-        on_records(population)
-        return population
-
     width = max((trial.hidden or 0 for trial in resolved), default=0)
     threads = suitable_threads(dataset.graph.num_nodes, width, len(resolved))
     with threads, arithmetic(precision, where) as dtype, ProgressBar(total, show=progress) as bar:
+        kept = None if checkpoints is None else Path(checkpoints)
+        call = Call(dataset, where, precision, terms, bar, on_records, kept)
         inputs = _inputs(dataset.graph, where, dtype, precision)
-        for indices in members.values():
+        for indices in populations(resolved):
             group = [resolved[i] for i in indices]
             blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, group[0])
             if group[0].batching is not None:
-                network = _in_batches(blueprint)
-                done = train_in_batches(network, dataset, group, where, precision, bar, terms, checkpoints, finished)
+                if blueprint.network is None:
+                    why = f"is given, but {blueprint.title} sees the whole graph at once; leave batching out, or choose one of "
+                    raise InputError(why + ", ".join(PAPER_MODELS), field="batching")
+                done = train_in_batches(blueprint.network, call, group)
             else:
                 try:
                     way = decide(blueprint, inputs)
                 except torch.OutOfMemoryError:
                     raise InputError(too_large(blueprint, where)) from None
-                done = train_full(way, blueprint, dataset, group, bar, terms, finished)
-            for index, record in zip(indices, done, strict=True):
-                records[index] = record
-    return [record for record in records if record is not None]
+                done = train_full(way, blueprint, call, group)
+            records.update(zip(indices, done, strict=True))
+    return [records[index] for index in range(len(resolved))]
 
 
-_KEPT: ContextVar[list[tuple[tuple[object, ...], Inputs]] | None] = ContextVar("kept inputs", default=None)
+_KEPT: ContextVar[dict[tuple[object, ...], Inputs] | None] = ContextVar("kept inputs", default=None)
 
 
 @contextmanager
 def inputs_kept() -> Iterator[None]:
     """Within the block, what is made of a graph and brought to a device serves the calls of :func:`train` that follow, until one is
     for another graph: a study trains hundreds of populations of one graph, some of which take milliseconds."""
-    token = _KEPT.set([])
+    token = _KEPT.set({})
     try:
         yield
     finally:
@@ -143,9 +136,10 @@ def _inputs(graph: Graph, device: torch.device, dtype: torch.dtype, precision: s
     kept, key = _KEPT.get(), (graph, device, precision)
     if kept is None:
         return Inputs(graph, device, dtype)
-    if not kept or kept[0][0][0] is not graph or kept[0][0][1:] != key[1:]:
-        kept[:] = [(key, Inputs(graph, device, dtype))]
-    return kept[0][1]
+    if key not in kept:
+        kept.clear()
+        kept[key] = Inputs(graph, device, dtype)
+    return kept[key]
 
 
 def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, metric: str | None = None) -> Dataset:
@@ -167,12 +161,6 @@ def as_dataset(data: Any, splits: Mapping[str, Split] | Sequence[Split] | None, 
     return data if metric is None else replace(data, metric=metric)
 
 
-def _checked_choice(choose: str) -> str:
-    if choose not in ("best", "last"):
-        raise InputError(f"is {choose!r}; give 'best', the best epoch by validation, or 'last'", field="choose")
-    return choose
-
-
 def _checked_class_weight(weight: Sequence[float] | None, graph: Graph) -> tuple[float, ...] | None:
     if weight is None:
         return None
@@ -186,12 +174,7 @@ def _checked_class_weight(weight: Sequence[float] | None, graph: Graph) -> tuple
 
 
 def resolve(trial: Trial, dataset: Dataset, held_out: bool = True) -> Trial:
-    """The trial with nothing left open, once it is clear that the dataset can serve it.
-
-    Args:
-        trial, dataset: What is to run on what.
-        held_out: Whether validation and test nodes are needed.
-    """
+    """The trial with nothing left open, once it is clear that the dataset can serve it."""
     if trial.dataset not in (None, dataset.name):
         raise InputError(
             f"a trial is for dataset {trial.dataset!r}, but the data is {dataset.name!r}; give them together"
@@ -234,6 +217,18 @@ def shared(trial: Trial) -> tuple[object, ...]:
     return (*architecture, trial.epochs, trial.lam_max is not None, trial.batching, trial.prior is not None)
 
 
+def populations(trials: Sequence[Trial]) -> list[list[int]]:
+    """The places of resolved trials that are trained together.
+
+    >>> populations([Trial(model="mlp"), Trial(model="gcn"), Trial(model="gcn", seed=1)])
+    [[0], [1, 2]]
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, trial in enumerate(trials):
+        groups.setdefault(shared(trial), []).append(place)
+    return list(groups.values())
+
+
 def blueprint_of(num_features: int, num_classes: int, trial: Trial) -> Blueprint:
     """How to make the model of a resolved trial on a graph with so many features and classes."""
     own = REGISTRY.get(trial.model)
@@ -242,14 +237,3 @@ def blueprint_of(num_features: int, num_classes: int, trial: Trial) -> Blueprint
         for name in given.keys() - set(own.settings):
             raise InputError(f"{own.title} takes no {name}; leave it out")
     return Blueprint(trial.model, num_features, num_classes, given | trial.arguments)
-
-
-def _in_batches(blueprint: Blueprint) -> Network:
-    """The network that can see a graph in batches; refuses a model that cannot."""
-    if blueprint.network is None:
-        raise InputError(
-            f"is given, but {blueprint.title} sees the whole graph at once; leave batching out, or choose one of "
-            f"{', '.join(PAPER_MODELS)}",
-            field="batching",
-        )
-    return blueprint.network

@@ -14,7 +14,7 @@ All give the same records, traces and choice of epoch. Which one it is, is decid
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,9 @@ from sharpen.training.memory import CPU_ACTIVATION_BYTES
 from sharpen.trial import Trial
 
 Weights = dict[str, Tensor]
+Leaves = Sequence[Tensor]
+# A learning rate and a weight decay that parameters have of their own.
+Rates = list[tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,7 @@ def undisturbed(device: torch.device) -> Any:
 
 
 class Way(ABC):
-    """How members' class scores are computed.
-
-    Args:
-        inputs: The graph on the device.
-        num_classes: Of the graph.
-        name: ``fused``, ``vmap, captured``, ``vmap`` or ``loop``.
-        why: A sentence's end for the user where the way is not the fastest; empty otherwise.
-    """
+    """How members' class scores are computed; ``why`` ends a sentence for the user where the way is not the fastest."""
 
     def __init__(self, inputs: Inputs, num_classes: int, name: str, why: str = "") -> None:
         self.inputs, self.num_classes, self.name, self.why = inputs, num_classes, name, why
@@ -109,40 +105,33 @@ class Way(ABC):
         """What is computed from the first parameters ahead of a pass, and shared by an evaluation and the step after it."""
         return []
 
-    def refresh(self, leaves: Sequence[Tensor], parameters: Mapping[str, Tensor]) -> None:
+    def refresh(self, leaves: Leaves, parameters: Weights) -> None:
         """Brings the leaves up to date with the parameters."""
         return None
 
     @abstractmethod
-    def logits(
-        self,
-        parameters: Mapping[str, Tensor],
-        statistics: Mapping[str, Tensor],
-        leaves: Sequence[Tensor],
-        training: bool,
-        moment: Moment,
-    ) -> Tensor:
-        """Class scores of all nodes, [R, N, C]. Statistics are updated in place in training."""
+    def scored(
+        self, parameters: Weights, statistics: Weights, leaves: Leaves, training: bool, moment: Moment
+    ) -> tuple[Tensor, Tensor | None]:
+        """Class scores of all nodes, [R, N, C]; and what the model adds to every member's loss, [R], if it has something to add.
 
-    def scored(self, *args: Any) -> tuple[Tensor, Tensor | None]:
-        """The same, and what the model adds to every member's loss, [R], if it has something to add."""
-        return self.logits(*args), None
+        Statistics are updated in place in training.
+        """
+
+    def logits(self, *args: Any) -> Tensor:
+        """The class scores alone."""
+        return self.scored(*args)[0]
 
     @property
-    def rates(self) -> list[tuple[float | None, float | None]] | None:
+    def rates(self) -> Rates | None:
         """The learning rate and the weight decay of parameters that have their own, in their order; None if none has."""
         return None
 
-    def gradients(
-        self, loss: Tensor, parameters: Mapping[str, Tensor], leaves: Sequence[Tensor], keep_graph: bool = False
-    ) -> list[Tensor]:
+    def gradients(self, loss: Tensor, parameters: Weights, leaves: Leaves, keep_graph: bool = False) -> list[Tensor]:
         """Every member's gradient of its own loss, in the order of the parameters."""
         # Members share nothing, so the gradient of the sum is each member's own.
-        return list(
-            torch.autograd.grad(
-                loss.sum(), list(parameters.values()), retain_graph=keep_graph, materialize_grads=True
-            )
-        )  # fmt: skip
+        every = list(parameters.values())
+        return list(torch.autograd.grad(loss.sum(), every, retain_graph=keep_graph, materialize_grads=True))
 
     @property
     def persistent(self) -> frozenset[str] | None:
@@ -151,12 +140,7 @@ class Way(ABC):
 
 
 class Fused(Way):
-    """Kernels for all members at once.
-
-    Args:
-        network: The architecture.
-        inputs: The graph on the device.
-    """
+    """Kernels for all members at once."""
 
     def __init__(self, network: Network, inputs: Inputs) -> None:
         super().__init__(inputs, network.num_classes, "fused")
@@ -179,23 +163,16 @@ class Fused(Way):
         with torch.no_grad():
             return [block.requires_grad_() for block in self.network.project(parameters, self.inputs)]
 
-    def refresh(self, leaves: Sequence[Tensor], parameters: Mapping[str, Tensor]) -> None:
+    def refresh(self, leaves: Leaves, parameters: Weights) -> None:
         self.network.project_into(leaves, parameters, self.inputs)
 
-    def logits(
-        self,
-        parameters: Mapping[str, Tensor],
-        statistics: Mapping[str, Tensor],
-        leaves: Sequence[Tensor],
-        training: bool,
-        moment: Moment,
-    ) -> Tensor:
+    def scored(
+        self, parameters: Weights, statistics: Weights, leaves: Leaves, training: bool, moment: Moment
+    ) -> tuple[Tensor, None]:
         dropout = moment.dropout if training else lambda layer: None
-        return self.network.logits(parameters, statistics, leaves, self.inputs, training, dropout)
+        return self.network.logits(parameters, statistics, leaves, self.inputs, training, dropout), None
 
-    def gradients(
-        self, loss: Tensor, parameters: Mapping[str, Tensor], leaves: Sequence[Tensor], keep_graph: bool = False
-    ) -> list[Tensor]:
+    def gradients(self, loss: Tensor, parameters: Weights, leaves: Leaves, keep_graph: bool = False) -> list[Tensor]:
         # The first weights get their gradients through the projection, the others straight from the loss.
         first = set(self.network.first_names)
         later = {name: p for name, p in parameters.items() if name not in first}

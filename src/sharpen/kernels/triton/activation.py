@@ -71,54 +71,12 @@ def _load(x, addend, at, lane, inside, width, addend_stride, ADD: tl.constexpr):
 
 
 @triton.jit
-def affine_forward(
-    x, addend, a, c, out, threshold, scale, keys, rows, width, addend_stride,
-    ADD: tl.constexpr, SCALED: tl.constexpr, SHIFTED: tl.constexpr, DROPOUT: tl.constexpr,
+def forward(
+    x, addend, a, c, weight, shift, out, mean_rstd, threshold, scale, keys, rows, width, addend_stride, epsilon,
+    ADD: tl.constexpr, SCALED: tl.constexpr, SHIFTED: tl.constexpr, NORM: tl.constexpr, DROPOUT: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """out = dropout(relu((x + addend) · a + c))"""
-    r = tl.program_id(1).to(tl.int64)
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    lane = tl.arange(0, BLOCK)
-    inside = (row < rows)[:, None] & (lane < width)[None, :]
-    at = (r * rows + row)[:, None]
-    y = _load(x, addend, at, lane, inside, width, addend_stride, ADD)
-    if SCALED:
-        y *= tl.load(a + r * width + lane, mask=lane < width, other=0.0)[None, :]
-    if SHIFTED:
-        y += tl.load(c + r * width + lane, mask=lane < width, other=0.0)[None, :]
-    position = row[:, None].to(tl.int64) * width + lane[None, :]
-    y = relu_dropout(y, r, position, threshold, scale, keys, DROPOUT)
-    tl.store(out + at * width + lane[None, :], y, mask=inside)
-
-
-@triton.jit
-def plain_backward(
-    g, out, dx, sums, scale, rows, width, blocks, dx_stride,
-    DROPOUT: tl.constexpr, ROWS: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """dx = g where out > 0, scaled; partial sums of it over rows."""
-    r = tl.program_id(1).to(tl.int64)
-    lane = tl.arange(0, BLOCK)
-    factor = tl.load(scale + r) if DROPOUT else 1.0
-    total = tl.zeros([BLOCK], dtype=tl.float32)
-    for step in range(STEPS):
-        row = (tl.program_id(0) * STEPS + step) * ROWS + tl.arange(0, ROWS)
-        inside = (row < rows)[:, None] & (lane < width)[None, :]
-        at = (r * rows + row)[:, None]
-        active = tl.load(out + at * width + lane[None, :], mask=inside, other=0.0) > 0
-        d = tl.where(active, tl.load(g + at * width + lane[None, :], mask=inside, other=0.0) * factor, 0.0)
-        tl.store(dx + at * dx_stride + lane[None, :], d, mask=inside)
-        total += tl.sum(d, 0)
-    tl.store(sums + (r * blocks + tl.program_id(0)) * width + lane, total, mask=lane < width)
-
-
-@triton.jit
-def layer_forward(
-    x, addend, bias, weight, shift, out, mean_rstd, threshold, scale, keys, rows, width, addend_stride, epsilon,
-    ADD: tl.constexpr, BIASED: tl.constexpr, DROPOUT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """out = dropout(relu(layer_norm(x + addend + bias)))"""
+    """out = dropout(relu((x + addend) · a + c)), with a layer norm before the ReLU or without."""
     r = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     lane = tl.arange(0, BLOCK)
@@ -126,32 +84,36 @@ def layer_forward(
     inside = in_row[:, None] & in_lane[None, :]
     at = (r * rows + row)[:, None]
     y = _load(x, addend, at, lane, inside, width, addend_stride, ADD)
-    if BIASED:
-        y += tl.load(bias + r * width + lane, mask=in_lane, other=0.0)[None, :]
-    mean = tl.sum(y, 1) / width
-    centered = tl.where(in_lane[None, :], y - mean[:, None], 0.0)
-    rstd = 1 / tl.sqrt(tl.sum(centered * centered, 1) / width + epsilon)
-    tl.store(mean_rstd + 2 * (r * rows + row), mean, mask=in_row)
-    tl.store(mean_rstd + 2 * (r * rows + row) + 1, rstd, mask=in_row)
-    y = centered * rstd[:, None] * tl.load(weight + r * width + lane, mask=in_lane, other=0.0)[None, :]
-    y += tl.load(shift + r * width + lane, mask=in_lane, other=0.0)[None, :]
+    if SCALED:
+        y *= tl.load(a + r * width + lane, mask=in_lane, other=0.0)[None, :]
+    if SHIFTED:
+        y += tl.load(c + r * width + lane, mask=in_lane, other=0.0)[None, :]
+    if NORM:
+        mean = tl.sum(y, 1) / width
+        centered = tl.where(in_lane[None, :], y - mean[:, None], 0.0)
+        rstd = 1 / tl.sqrt(tl.sum(centered * centered, 1) / width + epsilon)
+        tl.store(mean_rstd + 2 * (r * rows + row), mean, mask=in_row)
+        tl.store(mean_rstd + 2 * (r * rows + row) + 1, rstd, mask=in_row)
+        y = centered * rstd[:, None] * tl.load(weight + r * width + lane, mask=in_lane, other=0.0)[None, :]
+        y += tl.load(shift + r * width + lane, mask=in_lane, other=0.0)[None, :]
     position = row[:, None].to(tl.int64) * width + lane[None, :]
     y = relu_dropout(y, r, position, threshold, scale, keys, DROPOUT)
     tl.store(out + at * width + lane[None, :], y, mask=inside)
 
 
 @triton.jit
-def layer_backward(
+def backward(
     g, out, x, addend, bias, weight, mean_rstd, dx, sums, scale, rows, width, blocks, addend_stride, dx_stride,
-    ADD: tl.constexpr, BIASED: tl.constexpr, DROPOUT: tl.constexpr,
+    ADD: tl.constexpr, BIASED: tl.constexpr, NORM: tl.constexpr, DROPOUT: tl.constexpr,
     ROWS: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """dx, and partial sums over rows of dx, of dy · x̂ and of dy: the gradients of bias, weight and shift."""
+    """dx, and partial sums of it over rows; with a layer norm also of dy · x̂ and of dy: the gradients of bias, weight and shift."""
     r = tl.program_id(1).to(tl.int64)
     lane = tl.arange(0, BLOCK)
     in_lane = lane < width
     factor = tl.load(scale + r) if DROPOUT else 1.0
-    w = tl.load(weight + r * width + lane, mask=in_lane, other=0.0)[None, :]
+    if NORM:
+        w = tl.load(weight + r * width + lane, mask=in_lane, other=0.0)[None, :]
     sum_x = tl.zeros([BLOCK], dtype=tl.float32)
     sum_w = tl.zeros([BLOCK], dtype=tl.float32)
     sum_y = tl.zeros([BLOCK], dtype=tl.float32)
@@ -161,25 +123,27 @@ def layer_backward(
         inside = in_row[:, None] & in_lane[None, :]
         at = (r * rows + row)[:, None]
         active = tl.load(out + at * width + lane[None, :], mask=inside, other=0.0) > 0
-        dy = tl.where(active, tl.load(g + at * width + lane[None, :], mask=inside, other=0.0) * factor, 0.0)
-        y = _load(x, addend, at, lane, inside, width, addend_stride, ADD)
-        if BIASED:
-            y += tl.load(bias + r * width + lane, mask=in_lane, other=0.0)[None, :]
-        mean = tl.load(mean_rstd + 2 * (r * rows + row), mask=in_row, other=0.0)
-        rstd = tl.load(mean_rstd + 2 * (r * rows + row) + 1, mask=in_row, other=0.0)
-        unit = tl.where(inside, (y - mean[:, None]) * rstd[:, None], 0.0)
-        du = dy * w
-        mean_du = tl.sum(du, 1) / width
-        mean_duu = tl.sum(du * unit, 1) / width
-        d = tl.where(inside, (du - mean_du[:, None] - unit * mean_duu[:, None]) * rstd[:, None], 0.0)
+        d = tl.where(active, tl.load(g + at * width + lane[None, :], mask=inside, other=0.0) * factor, 0.0)
+        if NORM:
+            y = _load(x, addend, at, lane, inside, width, addend_stride, ADD)
+            if BIASED:
+                y += tl.load(bias + r * width + lane, mask=in_lane, other=0.0)[None, :]
+            mean = tl.load(mean_rstd + 2 * (r * rows + row), mask=in_row, other=0.0)
+            rstd = tl.load(mean_rstd + 2 * (r * rows + row) + 1, mask=in_row, other=0.0)
+            unit = tl.where(inside, (y - mean[:, None]) * rstd[:, None], 0.0)
+            sum_w += tl.sum(d * unit, 0)
+            sum_y += tl.sum(d, 0)
+            du = d * w
+            mean_du = tl.sum(du, 1) / width
+            mean_duu = tl.sum(du * unit, 1) / width
+            d = tl.where(inside, (du - mean_du[:, None] - unit * mean_duu[:, None]) * rstd[:, None], 0.0)
         tl.store(dx + at * dx_stride + lane[None, :], d, mask=inside)
         sum_x += tl.sum(d, 0)
-        sum_w += tl.sum(dy * unit, 0)
-        sum_y += tl.sum(dy, 0)
-    base = sums + ((r * blocks + tl.program_id(0)) * 3) * width + lane
+    base = sums + ((r * blocks + tl.program_id(0)) * (3 if NORM else 1)) * width + lane
     tl.store(base, sum_x, mask=in_lane)
-    tl.store(base + width, sum_w, mask=in_lane)
-    tl.store(base + 2 * width, sum_y, mask=in_lane)
+    if NORM:
+        tl.store(base + width, sum_w, mask=in_lane)
+        tl.store(base + 2 * width, sum_y, mask=in_lane)
 
 
 @triton.jit

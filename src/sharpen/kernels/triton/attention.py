@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sharpen.kernels.attention import NEGATIVE_SLOPE
+from sharpen.kernels.edges import NEGATIVE_SLOPE
 from sharpen.kernels.sparse import Csr
 from sharpen.kernels.triton.spmm import row_stride, shape_of
 
@@ -140,11 +140,6 @@ def _target_gradient(
     tl.store(d_score + at, value, mask=(column > 0) & (i < nodes)[:, None])
 
 
-def _backward_shape(block: int) -> dict[str, int]:
-    """As :func:`sharpen.kernels.triton.spmm.shape_of`, but one warp for each row: its sums over columns need no other's."""
-    return {"EDGES": max(2, min(8, 256 // block)), "ROWS": 4 if block <= 128 else 1, "num_warps": 1}
-
-
 def attend_forward(h: Tensor, score: Tensor, pattern: Csr) -> tuple[Tensor, Tensor]:
     """Every node's weighted mean of its neighbours, [R, N, H], and its logarithmic normaliser, [R, N].
 
@@ -173,7 +168,8 @@ def attend_backward(
     d_edge = torch.empty(members, pattern.nnz, dtype=h.dtype, device=h.device)
     stride, dy_stride, edges = row_stride(h), row_stride(dy), pattern.nnz
     _row_dot[(triton.cdiv(nodes, rows), members)](dy, out, dot, nodes, width, dy_stride, ROWS=rows, BLOCK=block)
-    launch = _backward_shape(block)
+    # One warp for each row: its sums over columns need no other's.
+    launch = {"EDGES": max(2, min(8, 256 // block)), "ROWS": 4 if block <= 128 else 1, "num_warps": 1}
     _backward[(triton.cdiv(nodes, launch["ROWS"]), members)](
         pattern.t.rowptr, pattern.t.col, h, score, norm, dy, dot, dh, d_score, d_edge, nodes, width, edges, stride, dy_stride,
         SLOPE=NEGATIVE_SLOPE, BLOCK=block, **launch,

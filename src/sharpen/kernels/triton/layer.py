@@ -71,19 +71,15 @@ class _Shape:
 
     def __init__(self, like: Tensor, width: int) -> None:
         self.members, self.rows, self.width = like.shape[0], like.shape[1], width
-        self.like = like
+        self.empty = like.new_empty
         block = triton.next_power_of_2(width)
         tile_rows = max(1, _TILE // block)
-        self.steps = max(1, _REDUCED_ROWS // tile_rows)
-        self.blocks = triton.cdiv(self.rows, tile_rows * self.steps)
+        steps = max(1, _REDUCED_ROWS // tile_rows)
+        self.blocks = triton.cdiv(self.rows, tile_rows * steps)
         self.tiles = (triton.cdiv(self.rows, tile_rows), self.members)
         self.reductions = (self.blocks, self.members)
         self.tile = {"ROWS": tile_rows, "BLOCK": block, "num_warps": 4}
-        self.reduction = {"STEPS": self.steps, **self.tile}
-
-    def empty(self, *size: int) -> Tensor:
-        """Room on the same device."""
-        return torch.empty(size, dtype=self.like.dtype, device=self.like.device)
+        self.reduction = {"STEPS": steps, **self.tile}
 
     def stack(self) -> Tensor:
         """Room for [R, N, H]."""
@@ -94,29 +90,15 @@ class _Shape:
         return self.empty(self.members, self.blocks, kinds, self.width)
 
 
-class _Drop:
-    """Dropout's operands, or stand-ins for kernels that do not read them."""
-
-    def __init__(self, like: Tensor, dropout: Dropout | None) -> None:
-        self.on = dropout is not None
-        self.threshold = thresholds(dropout.p) if dropout else like
-        self.scale = (1 / (1 - dropout.p)).to(like.dtype) if dropout else like
-        self.keys = dropout.keys.contiguous() if dropout else like
-
-    @property
-    def operands(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.threshold, self.scale, self.keys
-
-
 @dataclass
 class _Plan:
-    """What does not change between the forward and the backward pass."""
+    """What does not change between the forward and the backward pass; ``drop`` are thresholds, scales and keys of dropout."""
 
     blocks: Blocks
     graph: Csr | None
     norm: Norm | None
     training: bool
-    drop: _Drop
+    drop: tuple[Tensor, Tensor, Tensor] | None
     recorded: bool
 
     @property
@@ -137,12 +119,13 @@ class _Plan:
         return z[..., :width], own, z[..., -(b.columns - width * (1 + b.own)) :] if b.scores else None
 
     def affine(self, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """Scale and shift of each column, where the kind is affine."""
-        if self.norm is None or self.norm.running_mean is None or self.norm.running_var is None:
-            return None, bias
-        a = self.norm.weight * (self.norm.running_var + EPSILON).rsqrt()
-        mean = self.norm.running_mean if bias is None else self.norm.running_mean - bias
-        return a, self.norm.bias - mean * a
+        """Scale and shift of each column, before a layer norm too; batch norm in training has its own."""
+        return (None, bias) if self.norm is None or self.norm.running_mean is None else self.norm.line(bias)
+
+
+def _or(given: Tensor | None, stand_in: Tensor) -> Tensor:
+    """What a kernel is given in the place of nothing, which it does not look at."""
+    return stand_in if given is None else given
 
 
 def _gather_layer(plan: _Plan, z: Tensor, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
@@ -152,22 +135,18 @@ def _gather_layer(plan: _Plan, z: Tensor, bias: Tensor | None) -> tuple[Tensor |
     assert graph is not None
     finish, norm = plan.kind != "batch", plan.kind == "layer"
     keep = not finish or (norm and plan.recorded)
-    a, c = plan.affine(bias) if plan.kind == "affine" else (None, bias if norm else None)
+    a, c = plan.affine(bias) if finish else (None, None)
     out = shape.stack() if finish else None
     pre = shape.stack() if keep else None
     moments = shape.empty(shape.members, shape.rows, 2) if norm and keep else None
     weight, shift = (plan.norm.weight, plan.norm.bias) if norm and plan.norm else (z, z)
-
-    def given(t: Tensor | None) -> Tensor:
-        return z if t is None else t
-
     block = triton.next_power_of_2(shape.width)
     launch = shape_of(block, graph.degree)
     _gather_forward[(triton.cdiv(shape.rows, launch["ROWS"]), shape.members)](
-        graph.rowptr, graph.col, graph.value, near, given(own), given(a), given(c), weight, shift,
-        given(out), given(pre), given(moments), *plan.drop.operands, shape.rows, shape.width, row_stride(near), EPSILON,
+        graph.rowptr, graph.col, graph.value, near, _or(own, z), _or(a, z), _or(c, z), weight, shift,
+        _or(out, z), _or(pre, z), _or(moments, z), *(plan.drop or (z, z, z)), shape.rows, shape.width, row_stride(near), EPSILON,
         OWN=own is not None, SCALED=a is not None, SHIFTED=c is not None, NORM=norm, FINISH=finish, KEEP=keep,
-        DROPOUT=plan.drop.on, BLOCK=block, **launch,
+        DROPOUT=plan.drop is not None, BLOCK=block, **launch,
     )  # fmt: skip
     return out, pre, moments
 
@@ -177,39 +156,31 @@ class _Layer(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, bias: Tensor | None, weight: Any, shift: Any, plan: _Plan) -> Tensor:
         shape = _Shape(z, plan.blocks.width)
         near, own, score = plan.parts(z)
-        y = norm = moments = mean = rstd = None
         out: Tensor | None = None
-        if not plan.blocks.neighbors:
-            x: Tensor = z
-            addend: Tensor | None = None
-        elif score is None:
-            out, pre, moments = _gather_layer(plan, z, bias)
-            x = z if pre is None else pre
-            addend = None
-        else:
+        y = norm = moments = mean = rstd = addend = None
+        x = z
+        if plan.blocks.scores:
             assert plan.graph is not None
-            y, norm = attend_forward(near, score, plan.graph)
-            x, addend = y, own
-        add = (x if addend is None else addend, 0 if addend is None else row_stride(addend))
-
+            assert score is not None
+            x, norm = attend_forward(near, score, plan.graph)
+            y, addend = x, own
+        elif plan.blocks.neighbors:
+            out, pre, moments = _gather_layer(plan, z, bias)
+            x = _or(pre, z)
         if out is None:
             out = shape.stack()
-            operands = plan.drop.operands
-            flags = {"ADD": addend is not None, "DROPOUT": plan.drop.on, **shape.tile}
+            if plan.kind != "batch":
+                a, c = plan.affine(bias)
+            else:
+                mean, rstd, a, c = _batch_statistics(plan, shape, x, addend, bias, weight, shift)
             if plan.kind == "layer":
                 moments = shape.empty(shape.members, shape.rows, 2)
-                kernel.layer_forward[shape.tiles](
-                    x, add[0], x if bias is None else bias, weight, shift, out, moments, *operands,
-                    shape.rows, shape.width, add[1], EPSILON, BIASED=bias is not None, **flags,
-                )  # fmt: skip
-            else:
-                a, c = plan.affine(bias)
-                if plan.kind == "batch":
-                    mean, rstd, a, c = _batch_statistics(plan, shape, x, add, bias, weight, shift)
-                kernel.affine_forward[shape.tiles](
-                    x, add[0], x if a is None else a, x if c is None else c, out, *operands,
-                    shape.rows, shape.width, add[1], SCALED=a is not None, SHIFTED=c is not None, **flags,
-                )  # fmt: skip
+            kernel.forward[shape.tiles](
+                x, _or(addend, x), _or(a, x), _or(c, x), _or(weight, x), _or(shift, x), out, _or(moments, x),
+                *(plan.drop or (z, z, z)), shape.rows, shape.width, _stride(addend), EPSILON, ADD=addend is not None,
+                SCALED=a is not None, SHIFTED=c is not None, NORM=plan.kind == "layer", DROPOUT=plan.drop is not None,
+                **shape.tile,
+            )  # fmt: skip
         ctx.plan, ctx.columns = plan, z.shape[2]
         needs_z = plan.blocks.scores or (plan.kind != "affine" and not plan.blocks.neighbors)
         kept = (z if needs_z else None, None if x is z or plan.blocks.scores else x, bias, weight)
@@ -234,33 +205,29 @@ class _Layer(torch.autograd.Function):
         into_own = shape.stack() if d_own is None else d_own
         d_pre = into_own if plan.blocks.neighbors else dz
         addend = own if plan.blocks.scores else None
-        add = (x if addend is None else addend, 0 if addend is None else row_stride(addend))
-
-        flags = {"DROPOUT": plan.drop.on, **shape.reduction}
-        scale, dx_stride = plan.drop.scale, row_stride(d_pre)
-        size = (shape.rows, shape.width, shape.blocks)
-        d_bias = d_weight = d_shift = None
-        if plan.kind == "layer":
-            sums = shape.sums(3)
-            kernel.layer_backward[shape.reductions](
-                g, out, x, add[0], x if bias is None else bias, weight, moments, d_pre, sums, scale, *size, add[1], dx_stride,
-                ADD=addend is not None, BIASED=bias is not None, **flags,
-            )  # fmt: skip
-            d_bias, d_weight, d_shift = sums.sum(1).unbind(1)
-        elif plan.kind == "batch":
+        flags = {"ADD": addend is not None, "DROPOUT": plan.drop is not None, **shape.reduction}
+        scale = g if plan.drop is None else plan.drop[1]
+        size = (shape.rows, shape.width, shape.blocks, _stride(addend), row_stride(d_pre))
+        d_weight = d_shift = None
+        if plan.kind == "batch":
             sums = shape.sums(2)
             for reduce in (True, False):
                 means = (mean, mean) if reduce else (sums.sum(1) / shape.rows).transpose(0, 1).contiguous().unbind(0)
                 kernel.batch_backward[shape.reductions](
-                    g, out, x, add[0], mean, rstd, weight, *means, d_pre, sums, scale, *size, add[1], dx_stride,
-                    ADD=addend is not None, REDUCE=reduce, **flags,
+                    g, out, x, _or(addend, x), mean, rstd, weight, *means, d_pre, sums, scale, *size, REDUCE=reduce, **flags
                 )  # fmt: skip
             d_shift, d_weight = sums.sum(1).unbind(1)
             d_bias = None if bias is None else torch.zeros_like(bias)  # a bias before a batch norm has no effect
         else:
-            sums = shape.sums(1)
-            kernel.plain_backward[shape.reductions](g, out, d_pre, sums, scale, *size, dx_stride, **flags)
-            d_bias = sums.sum((1, 2))
+            norms = plan.kind == "layer"
+            sums = shape.sums(3 if norms else 1)
+            kernel.backward[shape.reductions](
+                g, out, x, _or(addend, x), _or(bias, x), _or(weight, x), _or(moments, x), d_pre, sums, scale, *size,
+                BIASED=bias is not None, NORM=norms, **flags,
+            )  # fmt: skip
+            d_bias, *others = sums.sum(1).unbind(1)
+            if others:
+                d_weight, d_shift = others
 
         if plan.blocks.neighbors:
             assert plan.graph is not None
@@ -272,16 +239,20 @@ class _Layer(torch.autograd.Function):
         return dz, None if bias is None else d_bias, d_weight, d_shift, None
 
 
+def _stride(addend: Tensor | None) -> int:
+    return 0 if addend is None else row_stride(addend)
+
+
 def _batch_statistics(
-    plan: _Plan, shape: _Shape, x: Tensor, add: tuple[Tensor, int], bias: Tensor | None, weight: Tensor, shift: Tensor
+    plan: _Plan, shape: _Shape, x: Tensor, addend: Tensor | None, bias: Tensor | None, weight: Tensor, shift: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Batch norm in training: mean and reciprocal deviation of each column, and the affine map they give."""
-    sums, has_addend = shape.sums(2), add[0] is not x
+    sums, adds = shape.sums(2), addend is not None
     kernel.batch_moments[shape.reductions](
-        x, add[0], sums, shape.rows, shape.width, shape.blocks, add[1], ADD=has_addend, **shape.reduction
+        x, _or(addend, x), sums, shape.rows, shape.width, shape.blocks, _stride(addend), ADD=adds, **shape.reduction
     )
     first, second = (sums.sum(1) / shape.rows).unbind(1)
-    origin = x[:, 0] + add[0][:, 0] if has_addend else x[:, 0]
+    origin = x[:, 0] if addend is None else x[:, 0] + addend[:, 0]
     mean, var = origin + first, (second - first * first).clamp_(min=0)
     rstd = (var + EPSILON).rsqrt()
     assert plan.norm is not None
@@ -303,9 +274,10 @@ def finish_layer_triton(
     dropout: Dropout | None,
 ) -> Tensor:
     """What a layer makes of its matrix product; arguments as in :func:`sharpen.kernels.layer.finish_layer`."""
-    z = z.contiguous()
+    drop = None
+    if dropout is not None:
+        drop = thresholds(dropout.p), (1 / (1 - dropout.p)).to(z.dtype), dropout.keys.contiguous()
     # Asked here: inside a Function's forward pass, autograd always seems to be off.
-    plan = _Plan(blocks, graph, norm, training, _Drop(z, dropout), torch.is_grad_enabled())
+    plan = _Plan(blocks, graph, norm, training, drop, torch.is_grad_enabled())
     scale, shift = (None, None) if norm is None else (norm.weight, norm.bias)
-    out: Tensor = _Layer.apply(z, bias, scale, shift, plan)
-    return out
+    return _Layer.apply(z.contiguous(), bias, scale, shift, plan)

@@ -59,20 +59,8 @@ class _Loss(torch.autograd.Function):
         gradient = torch.empty_like(logits)
         sums = logits.new_empty(members, blocks, 3)
         _loss[(blocks, members)](
-            logits,
-            y,
-            labeled,
-            unlabeled,
-            lam,
-            lam_labeled,
-            gradient,
-            sums,
-            nodes,
-            classes,
-            blocks,
-            ROWS=rows,
-            BLOCK=block,
-        )
+            logits, y, labeled, unlabeled, lam, lam_labeled, gradient, sums, nodes, classes, blocks, ROWS=rows, BLOCK=block
+        )  # fmt: skip
         ctx.save_for_backward(gradient)
         parts = sums.sum(1).t().contiguous()
         ctx.mark_non_differentiable(parts)
@@ -89,5 +77,4 @@ def population_loss_triton(
     logits: Tensor, y: Tensor, labeled: Tensor, unlabeled: Tensor, lam: Tensor, lam_labeled: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The loss and its parts, as :func:`sharpen.kernels.loss.population_loss` says it, for q = 2 and no balance."""
-    loss, parts = _Loss.apply(logits, y, labeled, unlabeled, lam, lam_labeled)
-    return loss, parts
+    return _Loss.apply(logits, y, labeled, unlabeled, lam, lam_labeled)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from sharpen.errors import InputError
-from sharpen.kernels.full_attention import full_attention
+from sharpen.kernels.linear_attention import full_attention
 from sharpen.models.blocks import Dropout
 from sharpen.models.inputs import Inputs
 from sharpen.models.zoo.heads import GraphAttention, split
