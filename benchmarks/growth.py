@@ -17,8 +17,9 @@ import torch
 from sharpen import Dataset, Graph, Trial
 from sharpen.bench.cells import time_population
 from sharpen.models.inputs import Inputs
+from sharpen.training.decision import decide
 from sharpen.training.device import arithmetic, describe_device, resolve_device
-from sharpen.training.trials import network_of, resolve
+from sharpen.training.trials import blueprint_of, resolve
 
 
 def synthetic(nodes: int, edges: int) -> Dataset:
@@ -43,9 +44,9 @@ def main() -> None:
     def measure(grows: str, members: int, nodes: int, edges: int) -> None:
         dataset = synthetic(nodes, edges)
         trials = [resolve(Trial(model="gcn", lam=0.25, seed=r, epochs=10**4), dataset) for r in range(members)]
-        network = network_of(dataset.graph, trials[0])
-        inputs = Inputs(dataset.graph, device, dtype)
-        seconds, memory = time_population(network, inputs, dataset, trials, given.seconds)
+        blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, trials[0])
+        way = decide(blueprint, Inputs(dataset.graph, device, dtype))
+        seconds, memory = time_population(way, dataset, trials, given.seconds)
         rows.append(
             {
                 "grows": grows,

@@ -28,7 +28,7 @@ from sharpen.batching import Batching
 from sharpen.large.parted import arrange
 from sharpen.training.batched import BatchedPopulation
 from sharpen.training.device import arithmetic, describe_device, resolve_device
-from sharpen.training.trials import network_of, resolve
+from sharpen.training.trials import blueprint_of, resolve
 
 
 def peak_gb() -> float:
@@ -58,7 +58,8 @@ def measure(folder: Path, scale: float, batching: str, given: argparse.Namespace
         dropout=0.5, lr=0.003, weight_decay=0.0, epochs=given.epochs + 1, lam=0.25, batching=batching,
     )  # fmt: skip
     trial = resolve(trial, dataset)
-    network = network_of(dataset.graph, trial)
+    network = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, trial).network
+    assert network is not None
     with arithmetic(given.precision, device) as dtype:
         population = BatchedPopulation(
             network,

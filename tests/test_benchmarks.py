@@ -1,4 +1,4 @@
-"""The benchmarks of fit: the labels they draw, what they read back, and the tables they print."""
+"""The benchmarks: that each can be started; of those of fit, the labels they draw, what they read back, and their tables."""
 
 import importlib
 import json
@@ -11,6 +11,7 @@ import tests.scripts  # noqa: F401  (programs of the repository can be imported)
 from sharpen import Graph
 
 bench = importlib.import_module("fit")
+BENCHMARKS = sorted(path.stem for path in Path(bench.__file__).parent.glob("*.py"))
 PEERS = [name for name in bench.METHODS if name not in ("fit", "gcn", "grand")]
 
 
@@ -19,6 +20,11 @@ def camps() -> Graph:
     y = np.arange(40) // 20
     x = random.normal(size=(40, 3)) + 2 * y[:, None]
     return Graph(x=x, edge_index=random.integers(0, 20, (2, 80)) + 20 * random.integers(0, 2, 80), y=y)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_finds_all_that_it_uses_of_the_package(name: str) -> None:
+    importlib.import_module(name)
 
 
 def test_draws_show_so_many_of_each_class_and_never_more_than_half() -> None:
