@@ -28,6 +28,7 @@ import numpy as np
 from sharpen.fitting.spreading import features_of
 from sharpen.graph import Graph
 from sharpen.graph.matrices import propagation_matrix
+from sharpen.models.zoo.parts import rows_of_one
 
 _MOST_REASONS = 3
 # Multiplications that finding the columns may take: seconds on one core.
@@ -47,6 +48,7 @@ class LinearScores:
         bias: b, [C].
         hops: K.
         scale: t, [N]; None: 1.
+        rows_of_one: Whether X is the features with every row divided by its sum, as S²GC has them.
     """
 
     own: np.ndarray = field(repr=False)
@@ -55,6 +57,7 @@ class LinearScores:
     bias: np.ndarray = field(repr=False)
     hops: int
     scale: np.ndarray | None = field(default=None, repr=False)
+    rows_of_one: bool = False
 
 
 class Reason(NamedTuple):
@@ -111,7 +114,7 @@ class Explainer:
 
     def __init__(self, graph: Graph, known: np.ndarray, scores: LinearScores) -> None:
         self._graph, self._model = graph, scores
-        self._x: Any = features_of(graph)
+        self._x: Any = rows_of_one(features_of(graph)) if scores.rows_of_one else features_of(graph)
         self._hop = propagation_matrix(graph, "symmetric")
         self._y = _indicators(known, scores.labels.shape[0])
         sent = np.asarray(self._x @ scores.around) + self._y @ scores.labels

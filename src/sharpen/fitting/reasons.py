@@ -145,7 +145,8 @@ def _exact_scores(fitted: Fitted, graph: Graph, model_args: Any) -> LinearScores
     model = S2GC(1, 1, **(model_args or {})) if network else None
     kept, hops = (KEPT, HOPS) if model is None else (model.alpha, model.hops)
     scale = None if network else 1 / Hops(graph).lengths[:, 0].astype(np.float64)
-    return LinearScores(kept * weight, (1 - kept) * weight, np.zeros((len(bias), len(bias))), bias, hops, scale)
+    labels = np.zeros((len(bias), len(bias)))
+    return LinearScores(kept * weight, (1 - kept) * weight, labels, bias, hops, scale, rows_of_one=network)
 
 
 def suggestion_frame(

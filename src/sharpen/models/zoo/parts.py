@@ -21,10 +21,15 @@ def features(graph: Inputs) -> Tensor:
     >>> features(inputs).tolist()
     [[0.25, 0.75], [0.0, 0.0]]
     """
-    return graph.once("rows of one", lambda x, matrix: _by_row(x))
+    return graph.once("rows of one", lambda x, matrix: rows_of_one(x))
 
 
-def _by_row(x: Any) -> Any:
+def rows_of_one(x: Any) -> Any:
+    """The same of a matrix, dense or sparse.
+
+    >>> rows_of_one(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
+    [[0.25, 0.75], [0.0, 0.0]]
+    """
     x = x.astype(np.float64)
     total = np.asarray(abs(x).sum(1)).ravel()
     share = np.divide(1, total, out=np.zeros_like(total, dtype=float), where=total > 0)
@@ -65,7 +70,7 @@ def adjacency(graph: Inputs) -> Csr:
 
 def random_walk(graph: Inputs) -> Csr:
     """The same with every row divided by its sum."""
-    return graph.own_matrix("random walk", lambda one: _by_row(without_loops(one)))
+    return graph.own_matrix("random walk", lambda one: rows_of_one(without_loops(one)))
 
 
 def without_loops(graph: Graph) -> Any:
