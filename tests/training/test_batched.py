@@ -19,6 +19,7 @@ from sharpen.large import batches, open_graph, store_graph
 from sharpen.models.registry import model_info
 from sharpen.training import batched, memory
 from sharpen.training import in_batches as training
+from sharpen.training.checkpoint import read_checkpoint, write_checkpoint
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
 from tests.large.neighbors import COMPILED, EveryNeighbor
@@ -131,7 +132,8 @@ def test_two_processes_train_as_one_and_go_on_as_any_number(tmp_path):
         other = np.load(tmp_path / f"{name}.npz")
         assert other["world"] == world
         same(one, other)
-    assert [path.suffix for path in (tmp_path / "stopped-as-two").iterdir()] == [".safetensors"]
+    kept = [path for path in (tmp_path / "stopped-as-two").iterdir() if path.suffix != ".part"]  # killed as it wrote
+    assert [path.suffix for path in kept] == [".safetensors"]
     told = json.loads((tmp_path / "compare/comparison.json").read_text())
     assert told["settings"]["batching"].startswith("clusters-"), (
         "the first process found too little memory, the other enough"
@@ -232,6 +234,14 @@ def test_a_checkpoint_of_another_stored_graph_is_not_taken_for_this(differs, rec
     run(some, graph=open_graph(graphs[0].folder), checkpoints=tmp_path / "kept")
     with pytest.raises(InputError, match=r"another training .content"):
         run(some, graph=graphs[1], checkpoints=tmp_path / "kept")
+
+
+def test_what_was_half_written_when_a_run_was_killed_does_not_pile_up(tmp_path):
+    path = tmp_path / "kept.safetensors"
+    (tmp_path / ".kept.safetensors.part").write_bytes(b"half")
+    write_checkpoint(path, {"x": torch.ones(2)}, {"epoch": 1})
+    assert [place.name for place in tmp_path.iterdir()] == [path.name]
+    assert read_checkpoint(path, {"epoch": 1})[0]["x"].tolist() == [1.0, 1.0]
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
