@@ -73,8 +73,8 @@ class Answer(TypedDict):
     groups: list[dict[str, float]]
 
 
-class Tried(TypedDict):
-    """A candidate: what it is, its held-out score alone, and of how many runs, some of which may have diverged."""
+class _Listed(TypedDict):
+    """A candidate: what it is, its held-out score alone, and of how many runs."""
 
     model: str
     lam: float
@@ -83,19 +83,17 @@ class Tried(TypedDict):
     name: str
     score: float | None
     members: int
+
+
+class Tried(_Listed):
+    """A candidate of the search, with how many of its runs diverged."""
+
     diverged: int
 
 
-class Chosen(TypedDict):
+class Chosen(_Listed):
     """A candidate of the ensemble, with its share."""
 
-    model: str
-    lam: float
-    balance: float
-    spread: bool
-    name: str
-    score: float | None
-    members: int
     share: float
 
 
