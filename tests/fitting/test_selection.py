@@ -124,6 +124,17 @@ def test_what_paid_on_graphs_of_this_kind_is_trusted_first() -> None:
     assert choose(Evidence(runs, Y, trust=trust_in(words))) == {GCN: 1.0}
 
 
+def test_a_dozen_lucky_ones_do_not_crowd_out_those_that_are_trusted() -> None:
+    lucky = {Candidate("gat", lam / 10): [lam % 3] for lam in range(1, 13)}
+    grand, words = Candidate("grand", 0.5, 3), Graph(x=np.eye(200), edge_index=[[0], [1]])
+    runs = [m for c, nodes in {**lucky, grand: [0, 1, 2]}.items() for m in runs_of(c, Y, nodes)]
+    found = Evidence(runs, Y, trust=trust_in(words))
+    assert len(shortlist(found)) == 6
+    assert shortlist(found)[-1] == grand
+    assert choose(found)[grand] > 0.2
+    assert grand not in choose(Evidence(runs, Y))
+
+
 def test_of_equals_the_less_surprised_wins() -> None:
     unsure = [dataclasses.replace(m, opinions=m.opinions * (m.test[:, None] % 3)) for m in runs_of(GCN, Y, [0])]
     assert list(choose(Evidence([*unsure, *runs_of(SHARP, Y, [0])], Y), ensemble=False)) == [SHARP]

@@ -25,6 +25,8 @@ from sharpen.fitting.evidence import Evidence
 
 # So many trained candidates go on after the first round, and so many at most are in the ensemble.
 SHORTLIST, MOST = 6, 6
+# So many of the trusted ones go on, whatever the score of their first round.
+_TRUSTED = 2
 _PRIOR_LABELS = 120
 # A candidate has its part of the prior unless it is worse than the best by more than so many standard errors.
 _DOUBT = 1.5
@@ -43,8 +45,8 @@ def shortlist(
 ) -> list[Candidate]:
     """The best trained candidates by their first round, in which all met the same folds; alone and with spread labels.
 
-    A candidate is as good as the better of the two; one that is trusted more than others has a standard error for it, since of
-    dozens of candidates some look that much better by luck. Of equals, one that uses the graph is better, since whoever gives a
+    A candidate is as good as the better of the two. The best of those that are trusted more than others are always among them:
+    of dozens of candidates some look better by luck. Of equals, one that uses the graph is better, since whoever gives a
     graph thinks that it matters; then the one that sharpens less, then the one that was tried first.
     """
     allowed = [candidate for candidate in evidence.sound if among(candidate)]
@@ -54,10 +56,9 @@ def shortlist(
     for candidate in allowed:
         score = round(evidence.score(candidate, keep, first_round=True), 9)
         best[candidate.rough] = max(score, best.get(candidate.rough, 0.0))
-    highest = max(best.values())
-    error = np.sqrt(highest * (1 - highest) / (len(evidence.y) if keep is None else keep.sum()))
-    best = {candidate: score + error * (evidence.trust(candidate) > 1) for candidate, score in best.items()}
-    first = sorted(best, key=lambda c: (-best[c], not c.uses_graph, c.lam + c.balance))[:SHORTLIST]
+    ranked = sorted(best, key=lambda c: (-best[c], not c.uses_graph, c.lam + c.balance))
+    trusted = [candidate for candidate in ranked if evidence.trust(candidate) > 1][:_TRUSTED]
+    first = sorted([*trusted, *(c for c in ranked if c not in trusted)][:SHORTLIST], key=ranked.index)
     return [candidate for rough in first for candidate in allowed if candidate.rough == rough]
 
 
