@@ -42,8 +42,8 @@ results: $(READY)
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md docs/evidence.md --results results
 	$(BIN)/python results/field.py report docs/field.md
-	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report label-rates-small --protocol all --store results/few-labels/store --out results/few-labels --figures
-	$(BIN)/python results/label_rates.py docs/guide/few-labels.md --figure docs/images/label-rates-small.png
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report label-rates-small label-rates-layer-norm --protocol all --store results/few-labels/store --out results/few-labels --figures
+	$(BIN)/python results/label_rates.py docs/guide/few-labels.md --figures docs/images
 
 # Every method of the field on one set of splits: tune all alike, choose, train, report. It resumes; on a GPU it takes hours.
 # OPTIONS go to both runs: make field OPTIONS="--precision tf32 --datasets cora,citeseer"; docs/studies.md says how to do it in slices.
