@@ -25,7 +25,8 @@ def first_choice(labels_per_class: float, prior: bool = False) -> FirstChoice:
 
     With few labels the entropy of unlabeled predictions falls fastest when classes are emptied, and the paper's objective loses
     tens of points; a balance forbids that. With many labels the balance costs some of the gain, because it pulls towards classes of
-    equal size. Where the class proportions are known, give them as a prior, and keep the balance.
+    equal size; where one class has half of the nodes, it costs points with few labels too. Where the class proportions are known,
+    give them as a prior, and keep the balance.
 
     Args:
         labels_per_class: Labeled nodes, divided by the number of classes.
