@@ -12,13 +12,8 @@ from typing import Any, BinaryIO
 
 
 @contextmanager
-def written_whole(path: Path, *, alone: bool = False) -> Iterator[BinaryIO]:
+def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of ``path`` when the block ends; if the block fails, nothing changes there.
-
-    Args:
-        path: Where.
-        alone: Whether nobody else writes there at the same time: what a process that was killed left half-written is then
-            written over by the next, and does not pile up.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -27,9 +22,9 @@ def written_whole(path: Path, *, alone: bool = False) -> Iterator[BinaryIO]:
     ...     [place.name for place in Path(folder).iterdir()]
     ['size']
     """
-    part = path.with_name(f".{path.name if alone else secrets.token_hex(8)}.part")
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        with part.open("wb" if alone else "xb") as file:
+        with part.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

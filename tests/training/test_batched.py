@@ -19,7 +19,6 @@ from sharpen.large import batches, open_graph, store_graph
 from sharpen.models.registry import model_info
 from sharpen.training import batched, memory
 from sharpen.training import in_batches as training
-from sharpen.training.checkpoint import read_checkpoint, write_checkpoint
 from sharpen.training.memory import choose_batching, full_batch_bytes
 from sharpen.training.ranks import Ranks
 from tests.large.neighbors import COMPILED, EveryNeighbor
@@ -234,14 +233,6 @@ def test_a_checkpoint_of_another_stored_graph_is_not_taken_for_this(differs, rec
     run(some, graph=open_graph(graphs[0].folder), checkpoints=tmp_path / "kept")
     with pytest.raises(InputError, match=r"another training .content"):
         run(some, graph=graphs[1], checkpoints=tmp_path / "kept")
-
-
-def test_what_was_half_written_when_a_run_was_killed_does_not_pile_up(tmp_path):
-    path = tmp_path / "kept.safetensors"
-    (tmp_path / ".kept.safetensors.part").write_bytes(b"half")
-    write_checkpoint(path, {"x": torch.ones(2)}, {"epoch": 1})
-    assert [place.name for place in tmp_path.iterdir()] == [path.name]
-    assert read_checkpoint(path, {"epoch": 1})[0]["x"].tolist() == [1.0, 1.0]
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):

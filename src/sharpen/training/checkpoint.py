@@ -121,12 +121,12 @@ def write_checkpoint(path: Path, state: Mapping[str, Tensor], about: Mapping[str
     from safetensors.torch import save
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-    _write(path, save(tensors, {"about": json.dumps(about)}), alone=True)  # who trains together writes once
+    _write(path, save(tensors, {"about": json.dumps(about)}))
 
 
-def _write(path: Path, data: bytes, *, alone: bool = False) -> None:
+def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path, alone=alone) as file:
+    with written_whole(path) as file:
         file.write(data)
 
 

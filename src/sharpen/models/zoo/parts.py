@@ -25,16 +25,11 @@ def features(graph: Inputs) -> Tensor:
 
 
 def rows_of_one(x: Any) -> Any:
-    """The same of a matrix, dense or sparse.
-
-    >>> rows_of_one(np.array([[1.0, 3.0], [0.0, 0.0]])).tolist()
-    [[0.25, 0.75], [0.0, 0.0]]
-    """
-    x = x.astype(np.float64)
-    total = np.asarray(abs(x).sum(1)).ravel()
+    """The same of a matrix, dense or sparse."""
+    matrix: Any = x.astype(np.float64)
+    total = np.asarray(abs(matrix).sum(1)).ravel()
     share = np.divide(1, total, out=np.zeros_like(total, dtype=float), where=total > 0)
-    scale: Any = sp.diags_array(share)
-    return scale @ x if sp.issparse(x) else share[:, None] * x
+    return sp.diags_array(share) @ matrix if sp.issparse(x) else share[:, None] * matrix
 
 
 def inverse(matrix: Tensor) -> Tensor:
