@@ -15,6 +15,7 @@ from sharpen.fitting.candidates import Candidate, list_candidates, order
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import search
 from sharpen.graph import Graph
+from sharpen.graph.splits import Split
 from sharpen.models.registry import model_info
 from sharpen.training.progress import BudgetBar, ProgressBar, _state
 from tests.fitting.camps import trained, two_camps
@@ -261,3 +262,17 @@ def test_the_cost_of_each_model_is_what_its_runs_took(monkeypatch: pytest.Monkey
     found = search(backbone, two_camps(), NETWORKS, budget=1)
     assert backbone.now <= 60
     assert {c.model for c in found.on_all} == {"mlp"}  # there was time kept for it
+
+
+def test_what_an_estimator_prepares_once_does_not_make_networks_look_fast() -> None:
+    clock = module._Clock(1.0, lambda model: 1.0)
+
+    def runs(**took: float) -> list[Run]:
+        return [Run(Candidate(model), Split("s", [0], [], [1]), seconds=s) for model, s in took.items()]
+
+    clock.measure(runs(logistic=24.0), 24.0)
+    clock.measure(runs(gcn=2.0, gat=4.0), 6.0)
+    clock.measure(runs(logistic=0.1, gcn=2.0), 2.1)
+    assert [round(clock.forecast([Candidate(model)]), 6) for model in ("logistic", "gcn", "gat")] == [0.1, 2.0, 4.0]
+    clock.measure(runs(gcn=6.0), 6.0)  # three times as slow, and so is what was not timed
+    assert round(clock.forecast([Candidate("gat")]), 6) == 12.0

@@ -38,7 +38,7 @@ class Fitted:
         graph_id: What that graph is recognised by.
         num_features, num_classes: What it takes and gives.
         report: Scores, verdicts and notes, ready for JSON.
-        cuts: How the graph was taken in batches for each model (:class:`sharpen.fitting.backbone.PopulationBackbone`).
+        cuts: How the graph was taken in batches for each model (:class:`sharpen.fitting.backbone.Backbone`).
         curves: Traces of the runs of the best candidate (``chosen``) and of its plain twin (``plain``); not saved.
     """
 

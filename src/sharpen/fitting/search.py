@@ -59,13 +59,17 @@ class _Clock:
         models = [run.candidate.model for run in runs]
         took = [run.seconds for run in runs]
         took = took if min(took) > 0 else [self._cost(model) for model in models]
-        known = all(model in self._of_models for model in models)
-        slower = seconds / self.forecast([run.candidate for run in runs]) if known else 1.0
-        for model in self._of_models:  # a machine that has become slow or fast is so for those that were not timed now
-            self._of_models[model] *= slower
-        for model in set(models):
-            own = [part for part, name in zip(took, models, strict=True) if name == model]
-            self._of_models[model] = seconds * sum(own) / sum(took) / len(own)
+        now = {
+            model: seconds
+            * np.mean([part for part, name in zip(took, models, strict=True) if name == model]).item()
+            / sum(took)
+            for model in set(models)
+        }
+        # A machine that has become slow or fast is so for those that were not timed now; estimators tell nothing of it, since what
+        # they prepare once is there the next time.
+        networks = {run.candidate.model for run in runs if run.candidate.is_network} & self._of_models.keys()
+        slower = float(np.median([now[model] / self._of_models[model] for model in networks])) if networks else 1.0
+        self._of_models = {model: slower * old for model, old in self._of_models.items()} | now
         if not self._unit or any(run.candidate.is_network for run in runs):
             self._unit = seconds / sum(map(self._cost, models))
 
