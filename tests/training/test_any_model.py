@@ -22,7 +22,7 @@ from sharpen import Graph, InputError, Split, Trial, train
 from sharpen.models.blueprint import Blueprint
 from sharpen.models.inputs import Inputs
 from sharpen.models.registry import MODELS, PAPER_MODELS, model_info
-from sharpen.training import full_batch
+from sharpen.training import decision, full_batch
 from sharpen.training.decision import decide
 from sharpen.training.trials import blueprint_of, resolve
 from tests.models.small import SMALL
@@ -130,10 +130,10 @@ def same(a, b, within: float = 1e-8) -> None:
         np.testing.assert_allclose(values, b.traces[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-def way_of(model: object, graph: Graph = GRAPH, **more: object):
+def way_of(model: object, graph: Graph = GRAPH, dtype: torch.dtype = torch.float64, **more: object):
     trial = resolve(trials(model, 1, **more)[0], _dataset())
     blueprint = blueprint_of(graph.num_features, graph.num_classes, trial)
-    return decide(blueprint, Inputs(graph, CPU, torch.float64))
+    return decide(blueprint, Inputs(graph, CPU, dtype))
 
 
 def _dataset():
@@ -425,3 +425,24 @@ def test_folding_ends_where_calls_differ():
     wanted = trials(Written, 3, 6)
     for trial, record in zip(wanted, run(wanted), strict=True):
         same(record, run([trial])[0])
+
+
+class Chaotic(nn.Module):
+    """Scores that hang on the last bits of a product, which one run and many round differently."""
+
+    def __init__(self, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(num_features, 64), nn.Linear(64, num_classes)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return (1e9 * self.second(self.first(x.sin()).relu())).sin()
+
+
+def test_rounding_alone_is_no_reason_for_a_loop(monkeypatch):
+    assert way_of(Chaotic, dtype=torch.float32).name == "vmap"
+    whole = decision._pass
+    monkeypatch.setattr(decision, "_pass", lambda way, *more: whole(way, *more) + (way.name == "vmap"))
+    assert way_of(Chaotic, dtype=torch.float32).full_name == "loop: vectorised over runs it gives other scores"
+    monkeypatch.setattr(decision, "_pass", whole)
+    monkeypatch.setattr(decision, "_right_in_double", lambda *_: False)
+    assert way_of(Chaotic, dtype=torch.float32).full_name == "loop: vectorised over runs it gives other scores"

@@ -40,6 +40,15 @@ class Inputs:
             self._once[key] = make()
         return self._once[key]
 
+    def in_type(self, dtype: torch.dtype) -> Inputs:
+        """The same graph in another arithmetic.
+
+        >>> inputs = Inputs(Graph(x=[[1.0], [3.0]], edge_index=[[0], [1]]), torch.device("cpu"), torch.float32)
+        >>> inputs.in_type(torch.float64).x.dtype
+        torch.float64
+        """
+        return Inputs(self._graph, self.device, dtype)
+
     # Matrices.
 
     def _propagation(self, name: str) -> Any:

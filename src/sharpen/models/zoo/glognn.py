@@ -49,11 +49,10 @@ class GloGNN(nn.Module):
     def _gathered(self, h: Tensor, first: Tensor, graph: Inputs) -> Tensor:
         r"""(1 − γ) Z H + γ H₀, by :math:`Z = (c\,H H^\top + \beta \sum_k \lambda_k \bar{A}^k - \gamma c\,H_0 H^\top)
         (c^2 H H^\top + (\alpha + \beta) I)^{-1}` with c = 1 − γ."""
-        c, both = 1 - self.gamma, self.alpha + self.beta
-        gram = h.t() @ h
-        # c (c² H Hᵀ + (α + β) I)⁻¹ H; of the size of the classes alone.
-        inner = inverse(torch.eye(len(gram), dtype=h.dtype, device=h.device) / c**2 + gram / both)
-        solved = c / both * (h - h @ (inner @ gram) / both)
+        c, wide = 1 - self.gamma, h.double()
+        # c (c² H Hᵀ + (α + β) I)⁻¹ H, with an inverse of the size of the classes alone, which is nearly singular where β is small.
+        ridge = (self.alpha + self.beta) * torch.eye(h.shape[1], dtype=wide.dtype, device=h.device)
+        solved = (c * wide @ inverse(c**2 * wide.t() @ wide + ridge)).to(h.dtype)
         mixing = h.t() @ solved
         power, near = solved, torch.zeros_like(solved)
         for weight in self.powers:
