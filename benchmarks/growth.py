@@ -46,7 +46,7 @@ def main() -> None:
         trials = [resolve(Trial(model="gcn", lam=0.25, seed=r, epochs=10**4), dataset) for r in range(members)]
         blueprint = blueprint_of(dataset.graph.num_features, dataset.graph.num_classes, trials[0])
         way = decide(blueprint, Inputs(dataset.graph, device, dtype))
-        seconds, memory = time_population(way, dataset, trials, given.seconds)
+        seconds, memory, _ = time_population(way, dataset, trials, given.seconds)
         rows.append(
             {
                 "grows": grows,

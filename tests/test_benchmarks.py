@@ -72,3 +72,23 @@ def test_a_line_that_was_cut_off_is_not_read_and_the_rest_is_compared(tmp_path: 
     assert "| cora | 5 | 2 | 70.0 | 85.0 |" in text
     assert "| cora | 5 | +15.0 [-48.5, +78.5] |" in text
     assert "| **mean over graphs and rates** | | +15.0 |" in text
+
+
+def test_methods_that_were_timed_are_not_timed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    speed, file = importlib.import_module("field_speed"), tmp_path / "field.csv"
+    asked = {
+        "datasets": "digits",
+        "models": "s2gc,normprop",
+        "device": "cpu",
+        "precision": "",
+        "members": 2,
+        "seconds": 0.0,
+    }
+    speed.main(**asked, out=file)
+    before = file.read_text()
+    ratios = list(speed.known(file).values())
+    assert len(ratios) == 2
+    assert f"geometric mean {np.sqrt(np.prod(ratios)):.1f} of 2" in capsys.readouterr().out
+    file.write_text(before[:-8])  # a line that was cut off
+    speed.main(**asked, out=file)
+    assert capsys.readouterr().out.count("measured before") == len(speed.known(file)) - 1

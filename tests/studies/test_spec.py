@@ -65,7 +65,7 @@ def test_our_own_studies_are_found_by_name_and_have_a_file_each():
     for study in own_studies():
         assert load_study(study.name) == study
         assert study.about
-        assert study.compare
+        assert study.compare or study.protocols == ("published",)  # which is held against what was published
 
 
 def test_a_number_of_labels_is_a_protocol(tmp_path):
@@ -85,7 +85,7 @@ def test_every_study_of_the_paper_loads_and_says_what_it_is(name):
     assert study.protocols[:2] == ("paper", "paired")
     if study.reads is None:
         assert study.baseline in study.variants
-        assert study.compare
+        assert study.compare or study.protocols == ("published",)  # which is held against what was published
         assert {contrast.against for contrast in study.compare} == {study.baseline}
 
 

@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -45,6 +45,7 @@ class Timing:
     population_memory: int
     floor: float | None
     way: str
+    ready: float = 0.0  # seconds from the decision on a way to the first warm epoch: compiling and capture
 
     @property
     def ratio(self) -> float:
@@ -55,6 +56,14 @@ class Timing:
     def floor_share(self) -> float | None:
         """The share of the time that the device's own limits explain; None where a model's work is not known."""
         return None if self.floor is None else self.floor / self.population
+
+
+class Measured(NamedTuple):
+    """The median seconds of a call, the peak memory in bytes (of a GPU), and when it was warm, by :func:`time.perf_counter`."""
+
+    seconds: float
+    memory: int
+    warm: float
 
 
 def geometric_mean(timings: Iterable[Timing]) -> float:
@@ -74,7 +83,7 @@ def time_cells(
     """Times every (dataset, model), one after another, with the paper's settings.
 
     Args:
-        cells: The datasets and models.
+        cells: The datasets and models; a trial instead of a model says its own settings.
         device, precision: Where and how to compute; the plain loop's matrix products use the same precision.
         members: The population's size; by default up to 205, as many as fit.
         seconds: How long to time each side.
@@ -86,32 +95,35 @@ def time_cells(
 
         def timing(dataset: Dataset, model: Any) -> Timing:
             graph = dataset.graph
-            trial = resolve(Trial(model=model, model_args=model_args, lam=0.25), dataset)
+            given = model if isinstance(model, Trial) else Trial(model=model, model_args=model_args)
+            trial = resolve(replace(given, lam=0.25), dataset)
             blueprint = blueprint_of(graph.num_features, graph.num_classes, trial)
             loop = PlainLoop(graph, dataset.splits[str(trial.split)], trial, dataset.metric, device, blueprint)
-            plain, peak = _time(loop.epoch, device, seconds)
+            plain = _time(loop.epoch, device, seconds)
             del loop
             _release(device)
 
+            begin = time.perf_counter()
             way = decide(blueprint, Inputs(graph, device, dtype))
             # As a study has them: a grid of λ for each of a few seeds.
             grid = [(0.05 * (r % 41), r // 41) for r in range(members or 205)]
             trials = [replace(trial, lam=lam, lam_labeled=-lam, seed=seed) for lam, seed in grid]
             size = members or population_size(way, dataset, trials)
-            each, memory = time_population(way, dataset, trials[:size], seconds)
+            each = time_population(way, dataset, trials[:size], seconds)
             network, floor = blueprint.network, None
             if limit is not None and network is not None:
                 entries = int(graph.x.values().numel()) if graph.is_sparse else graph.x.numel()
                 floor = limit.seconds(work(network, graph.num_nodes, entries, graph.adjacency.nnz))
             about = (dataset.name, blueprint.title, precision, size)
-            return Timing(*about, plain, each / size, peak, memory, floor, way.full_name)
+            times = plain.seconds, each.seconds / size
+            return Timing(*about, *times, plain.memory, each.memory, floor, way.full_name, each.warm - begin)
 
         for dataset, model in cells:
             yield timing(dataset, model)
 
 
-def time_population(way: Way, dataset: Dataset, trials: list[Trial], seconds: float) -> tuple[float, int]:
-    """Seconds per epoch of a whole population, and its peak memory in bytes (on a GPU)."""
+def time_population(way: Way, dataset: Dataset, trials: list[Trial], seconds: float) -> Measured:
+    """An epoch of a whole population."""
     splits = [dataset.splits[str(trial.split)] for trial in trials]
     population = Population(way, dataset.metric, trials, splits)
     runner = Runner(population)
@@ -127,8 +139,8 @@ def _release(device: torch.device) -> None:
         torch.cuda.empty_cache()
 
 
-def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most: int = 10**9) -> tuple[float, int]:
-    """The median time of one call over about so many seconds, and the peak memory in bytes (of a GPU)."""
+def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most: int = 10**9) -> Measured:
+    """One call, timed over about so many seconds."""
     on_gpu = device.type == "cuda"
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
@@ -138,8 +150,8 @@ def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most
     wait_for(device)
     # On a GPU in small groups: waiting for the device after every epoch would make the epoch look longer than it is.
     times: list[float] = []
-    group, begin = (5 if on_gpu else 1), time.perf_counter()
-    while len(times) < 3 or time.perf_counter() - begin < seconds:
+    group, warm = (5 if on_gpu else 1), time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - warm < seconds:
         if times and warm_up + group * (len(times) + 1) > at_most:
             break
         start = time.perf_counter()
@@ -148,4 +160,4 @@ def _time(run: Callable[[], None], device: torch.device, seconds: float, at_most
         wait_for(device)
         times.append((time.perf_counter() - start) / group)
     peak = torch.cuda.max_memory_allocated() if on_gpu else 0
-    return sorted(times)[len(times) // 2], peak
+    return Measured(sorted(times)[len(times) // 2], peak, warm)

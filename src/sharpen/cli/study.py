@@ -63,11 +63,12 @@ def list_(as_json: JsonFlag = False) -> None:
         every = (*studies, *own)
         print_json([{name: getattr(each, name) for name in told} | {"trials": trials[each.name]} for each in every])
         return
-    table = listing("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in PROTOCOLS)))
+    protocols = [name for name in PROTOCOLS if any(name in each.protocols for each in studies)]
+    table = listing("name", "title", right=("cells", *(f"trials, {protocol}" for protocol in protocols)))
     for each in studies:
-        counts = [f"{trials[each.name][name]:,}" if name in each.protocols else "" for name in PROTOCOLS]
+        counts = [f"{trials[each.name][name]:,}" if name in each.protocols else "" for name in protocols]
         if each.reads is not None:
-            counts = [f"reads {each.reads}", *[""] * (len(PROTOCOLS) - 1)]
+            counts = [f"reads {each.reads}", *[""] * (len(protocols) - 1)]
         table.add_row(each.name, each.title, str(len(each.datasets) * len(each.models)), *counts)
     print_table(table)
     typer.echo("\nBeyond the paper, to be run with --protocol all or one of their own:\n")
@@ -254,9 +255,9 @@ def _trials(each: Study, protocol: str) -> int:
     """How many different trials a study has under a protocol, counted by one run of each cell."""
     total = 0
     for dataset, model in itertools.product(each.datasets, each.models):
-        if covers(protocol, dataset) and (dataset, model) not in each.skip:
+        if covers(protocol, dataset, model) and (dataset, model) not in each.skip:
             different = {variant.trial(dataset, model).resolve("any") for variant in each.variants.values()}
-            total += len(different) * len(runs(dataset, protocol, each.runs))
+            total += len(different) * len(runs(dataset, protocol, each.runs, model))
     return total
 
 

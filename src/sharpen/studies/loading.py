@@ -30,7 +30,14 @@ PAPER_STUDIES = (
     "entropy-dynamics", "arxiv", "retune", "test-only", "comparison",
 )  # fmt: skip
 # Our own, in the order of their findings.
-_OWN_STUDIES = ("label-rates", "label-rates-small", "label-rates-layer-norm", "field-tuning", "field")
+_OWN_STUDIES = (
+    "label-rates",
+    "label-rates-small",
+    "label-rates-layer-norm",
+    "field-tuning",
+    "field",
+    "field-published",
+)
 _STUDIES = (*PAPER_STUDIES, *_OWN_STUDIES)
 KEYS = (
     "title", "about", "leaves_open", "published", "published_runs", "datasets", "models", "protocols", "runs",
@@ -58,7 +65,7 @@ def own_studies() -> list[Study]:
     """Studies beyond the paper that come with the package.
 
     >>> [study.name for study in own_studies()]
-    ['label-rates', 'label-rates-small', 'label-rates-layer-norm', 'field-tuning', 'field']
+    ['label-rates', 'label-rates-small', 'label-rates-layer-norm', 'field-tuning', 'field', 'field-published']
     """
     return [_included(name) for name in _OWN_STUDIES]
 

@@ -87,7 +87,7 @@ def plan(
         for dataset, model in itertools.product(study.datasets, study.models)
         if (datasets is None or dataset in datasets)
         and (models is None or model in models)
-        and covers(protocol, dataset)
+        and covers(protocol, dataset, model)
     ]
     return [_cell_plan(study, cell, protocol, max_epochs) for cell in cells]
 
@@ -95,7 +95,7 @@ def plan(
 def _cell_plan(study: Study, cell: Cell, protocol: str, max_epochs: int | None) -> CellPlan:
     if cell in study.skip:
         return CellPlan(cell, reason=study.skip[cell])
-    trials, pairs = {}, runs(cell.dataset, protocol, study.runs)
+    trials, pairs = {}, runs(cell.dataset, protocol, study.runs, cell.model)
     for name, variant in study.variants.items():
         open_ = variant.trial(*cell).resolve(pairs[0][0])
         if max_epochs is not None:

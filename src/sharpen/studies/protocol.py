@@ -20,6 +20,9 @@ other cells.
 A fourth, ``tuning``, draws as ``paired`` does, with seeds from 1,000 on: draws to choose settings on, which no table reports. Where
 the data come with their splits, it draws half of the nodes for training and a quarter for validation.
 
+A fifth, ``published``, is each method's own: the split that its mean was published on, where it has a setting and a mean for the
+graph (:mod:`sharpen.studies.reproduction`); five seeds on one split, or one run on each of several.
+
 Two more are families, for studies of the number of labels: ``few-5`` draws 5 labels for each class of a homophilous graph,
 ``share-20`` takes 20 % of the nodes of a heterophilous one, whose classes few labels do not tell apart. A study may have several,
 and ``all`` stands for all of them where runs are planned.
@@ -33,8 +36,10 @@ from typing import NamedTuple
 
 from sharpen.datasets.catalog import CATALOG, looks_like_a_file
 from sharpen.errors import InputError, did_you_mean
+from sharpen.studies.reproduction import published_draws, target
 
-PROTOCOLS = ("paper", "paired", "ablation", "tuning")
+_PUBLISHED = "published"
+PROTOCOLS = ("paper", "paired", "ablation", "tuning", _PUBLISHED)
 ALL = "all"
 _PAIRS = 20
 # Validation and test nodes of a draw with few labels, as in the paper's splits; fewer, in the same proportion, on a small graph.
@@ -88,13 +93,14 @@ def known_protocol(protocol: object, *, where: str | None = None) -> str:
     return one_of("protocol", protocol, (*PROTOCOLS, "few-5", "share-20"), where=where)
 
 
-def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[str, int]]:
+def runs(dataset: str, protocol: str, count: int | None = None, model: str = "") -> list[tuple[str, int]]:
     """The (split, seed) of every run of a cell.
 
     Args:
         dataset: A dataset's name.
         protocol: ``paper``, ``paired``, ``ablation``, or one of a number of labels, as ``few-5``.
         count: How many runs, if not as many as the protocol says.
+        model: The method, which ``published`` depends on.
 
     >>> runs("cora", "paper")[:2]
     [('balanced-20-500-1000-seed123', 0), ('balanced-20-500-1000-seed123', 1)]
@@ -108,6 +114,8 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     known = one_of("dataset", dataset, tuple(CATALOG))
     if (rate := rate_of(known_protocol(protocol))) is not None:
         return [(rate.split(known, i), i) for i in range(count or _PAIRS)]
+    if protocol == _PUBLISHED:
+        return published_draws(known, model, count)
     splits = CATALOG[known].splits
     if protocol == "tuning":
         draws = splits.paired or _TUNED_ON
@@ -120,16 +128,18 @@ def runs(dataset: str, protocol: str, count: int | None = None) -> list[tuple[st
     return [(names[i % len(names)], i) for i in range(count or usual)]
 
 
-def covers(protocol: str, dataset: str) -> bool:
-    """Whether a protocol has runs of its own on a dataset; that of the ablations has them on Planetoid only.
+def covers(protocol: str, dataset: str, model: str) -> bool:
+    """Whether a protocol has runs of its own in a cell; that of the ablations has them on Planetoid only.
 
     Labels per class are for graphs in which neighbours are alike, shares of the nodes for those in which they are not.
 
-    >>> covers("paper", "photo"), covers("ablation", "photo"), covers("ablation", "cora")
-    (True, False, True)
+    >>> covers("paper", "photo", "gcn"), covers("ablation", "photo", "gcn"), covers("published", "cora", "h2gcn")
+    (True, False, False)
     """
     if (rate := rate_of(protocol)) is not None:
         return CATALOG[dataset].heterophilous == (rate.kind == "share")
+    if protocol == _PUBLISHED:
+        return target(dataset, model) is not None
     return protocol != "ablation" or CATALOG[dataset].splits.ablation is not None
 
 
@@ -138,7 +148,7 @@ def one_of(what: str, value: object, allowed: Sequence[str], *, where: str | Non
 
     >>> one_of("protocol", "pared", PROTOCOLS)
     Traceback (most recent call last):
-    sharpen.errors.InputError: there is no protocol 'pared'; did you mean 'paired'? There are paper, paired, ablation, tuning
+    sharpen.errors.InputError: there is no protocol 'pared'; did you mean 'paired'? There are paper, ...
     """
     if isinstance(value, str) and value in allowed:
         return value

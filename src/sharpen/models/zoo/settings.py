@@ -25,12 +25,13 @@ from typing import Any
 import yaml
 
 _FIELDS = ("layers", "hidden", "dropout", "norm", "residual", "input_linear", "lr", "weight_decay", "epochs")
-_SAID = ("mean", "sd", "split", "table")
+_SAID = ("mean", "sd", "split", "table", "why")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The parts of a method's file, each as a whole; ``scores`` are the published means, and where they stand."""
+    """The parts of a method's file, each as a whole; ``scores`` are the published means: on which split (``paper``: those
+    that the paper runs the graph on), where they stand, and ``why`` ours differs, where that is known."""
 
     source: str
     default: Mapping[str, Any]

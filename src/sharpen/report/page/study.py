@@ -26,6 +26,7 @@ _PROTOCOLS = {
     "paired": "paired protocol: 20 splits or seeds",
     "paper": "the paper's protocol: its splits and runs",
     "ablation": "the split of the paper's ablations",
+    "published": "each method on the split that it was published with",
 }
 
 
