@@ -90,8 +90,8 @@ def coverage(found: Found, traced: Callable[[Outcome], Traces], frame: pd.DataFr
         Column("why", "without, and why"),
     )
     notes = (
-        "λ by validation over draws: the best of five values, not of 41, on 20 draws or 10. Retuning: nine of the 25 settings. Entropy: in "
-        "the objective's own measure.",
+        "λ by validation over draws: the best of five values, not of 41, on 20 draws or 10. Retuning: nine of the 25 settings. "
+        "Entropy: in the objective's own measure.",
     )
     return f"{text}\n\n{to_markdown(Table('The paper’s cells, and ours', columns, tuple(rows), notes)).strip()}"
 
@@ -145,8 +145,8 @@ def missing(left: Left) -> str:
         for key in ("study", "protocol", "cells", "runs", "GPU time", "command")
     )
     notes = (
-        f"On one NVIDIA H200 in TF32, estimated from the records of the same cells; {duration(total)} in all, since the studies cut down are "
-        "parts of the whole ones; smallest cells first; a command that was stopped goes on where it was.",
+        f"On one NVIDIA H200 in TF32, estimated from the records of the same cells; {duration(total)} in all, since the studies "
+        "cut down are parts of the whole ones; smallest cells first; a command that was stopped goes on where it was.",
     )
     return to_markdown(Table("Not run: no GPU time was left", columns, tuple(rows), notes))
 
