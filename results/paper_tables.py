@@ -171,10 +171,13 @@ def curves(found: Found) -> str:
 
 def entropies(outcome: Outcome, traces: Callable[[Outcome], Traces]) -> str:
     """Whether the gap H_L − H_U is larger with sharpening, cell by cell."""
-    cells = dynamics(outcome, traces(outcome))
-    if not cells:
-        return "Not run yet."
-    return f"{gap_sentence(cells)}\n\n{to_markdown(dynamics_table(cells, 'Entropy gap during training')).strip()}"
+    traced = traces(outcome)
+    titles = {"gini": "Entropy gap during training", "shannon": "The same in Shannon's measure, as the paper writes it"}
+    parts = []
+    for measure, title in titles.items():
+        if cells := dynamics(outcome, traced, measure):
+            parts += [gap_sentence(cells), to_markdown(dynamics_table(cells, title)).strip()]
+    return "\n\n".join(parts) or "Not run yet."
 
 
 def ranks(study: Study, main: Outcome) -> str:

@@ -288,7 +288,7 @@ def test_cells_without_records_carry_their_reason():
 @pytest.mark.parametrize("name", [study.name for study in list_studies() if study.reads is None])
 def test_every_published_number_finds_its_place(name):
     study = load_study(name)
-    found = outcome(study, "paper", pd.DataFrame())
+    found = outcome(study, study.protocols[0], pd.DataFrame())
     shown = set()
     for cell in found.cells:
         for side in cell.sides.values():
@@ -296,6 +296,9 @@ def test_every_published_number_finds_its_place(name):
                 shown.add((side.published.mean, cell.dataset, cell.model))
         shown |= {(effect.published, cell.dataset, cell.model) for effect in cell.effects}
     for row in published(study.published or "").values():
+        if row.model not in study.models:
+            assert name == "main-five"  # convolutions only
+            continue
         value = row.delta if row.mean is None else row.mean
         assert (value, row.dataset, row.model) in shown
 

@@ -136,6 +136,12 @@ def test_the_gap_is_paired_run_by_run():
     assert cell.gap.t_p == pytest.approx(stats.ttest_rel(gaps[0.25], gaps[0.0]).pvalue, rel=1e-4)
     assert (cell.epochs, cell.above) == (30, 1.0)
     assert (cell.baseline.name, cell.sharpened.name) == ("λ = 0", "λ = 0.25")
+    (twice,) = dynamics(told, traced, "shannon")
+    assert twice.gap.difference == pytest.approx(2 * cell.gap.difference, rel=1e-5)
+    assert (cell.measure, twice.measure) == ("gini", "shannon")
+    for id in traced:  # as runs of before it was traced
+        traced[id] = {name: values for name, values in traced[id].items() if name.startswith("entropy")}
+    assert dynamics(told, traced, "shannon") == []
     del traced[frame[frame["lam"] == 0]["id"].iloc[0]]  # a pair without traces of one side is left out
     assert dynamics(told, traced)[0].gap.n == 4
 

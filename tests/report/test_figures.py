@@ -225,7 +225,7 @@ def test_datasets_with_every_lambda_are_a_dashed_line_of_their_own():
 def test_one_run_that_collapses_does_not_move_the_line():
     fine, collapsed = np.full((4, 9), 0.1), np.full((1, 9), 0.9)
     runs = Trajectories("baseline", np.concatenate([fine, collapsed]), np.full((5, 9), 0.2))
-    cell = Dynamics("cora", "gcn", runs, runs, paired_difference([0.1, 0.2], [0.1, 0.1]), above=0.5)
+    cell = Dynamics("cora", "gcn", "gini", runs, runs, paired_difference([0.1, 0.2], [0.1, 0.1]), above=0.5)
     labeled, unlabeled, gap = draw(entropy_charts([cell])).axes
     (thick, *_) = [line for line in labeled.lines if line.get_label() == "baseline"]
     assert set(thick.get_ydata()) == {0.1}

@@ -32,7 +32,13 @@ DATASETS, PROTOCOLS = ("cora", "citeseer", "digits", "squirrel"), ("few-3", "few
 
 @pytest.fixture(scope="module")
 def small():
-    study = replace(load_study("label-rates"), datasets=DATASETS, models=("gcn",), protocols=PROTOCOLS, runs=4)
+    study = replace(
+        load_study("label-rates"),
+        datasets=DATASETS,
+        models=("gcn",),
+        protocols=PROTOCOLS,
+        runs=dict.fromkeys(DATASETS, 4),
+    )
     return replace(study, name="small")
 
 

@@ -108,7 +108,8 @@ def test_traces_are_kept_where_a_study_wants_them_and_made_up_for_later(tmp_path
     assert rows(tmp_path / "store") == 12
     assert store.frame().equals(before)
     traces = next(iter(store.traces(store.ids()).values()))
-    assert len(traces["entropy_labeled"]) == len(traces["entropy_unlabeled"]) == 6
+    for name in ("entropy_labeled", "entropy_unlabeled", "shannon_labeled", "shannon_unlabeled"):
+        assert len(traces[name]) == 6
 
 
 def test_a_run_that_is_made_again_for_its_trace_never_changes_a_score(tmp_path, tiny, monkeypatch):

@@ -98,6 +98,23 @@ def test_class_weights_weigh_the_cross_entropy_alone() -> None:
         assert traces["entropy_labeled"][39] == pytest.approx(gini, rel=1e-5)
 
 
+@pytest.mark.parametrize("model", ["mlp", "gcn"])
+def test_shannons_entropy_is_traced_beside_that_of_the_objective(model: str) -> None:
+    """From logits of the last epoch, that of the next step is known. What is traced changes nothing else."""
+    for more in ({"lam": 0.3}, {"lam_max": 1.0}):
+        trial = Trial(model=model, sharpen_val=True, **more, **ROOM)
+        before = run([Trial(**vars(trial) | {"epochs": 15})], choose="last")[0]
+        record, plain = (run([Trial(**vars(trial) | {"epochs": 16})], shannon=each)[0] for each in (True, False))
+        p = torch.softmax(torch.from_numpy(before.logits), 1)
+        h = torch.distributions.Categorical(p).entropy()
+        assert record.traces["shannon_labeled"][15] == pytest.approx(h[:12].mean().item(), rel=1e-5)
+        assert record.traces["shannon_unlabeled"][15] == pytest.approx(h[12:].mean().item(), rel=1e-5)
+        assert set(record.traces) - set(plain.traces) == {"shannon_labeled", "shannon_unlabeled"}
+        for name, values in plain.traces.items():
+            np.testing.assert_array_equal(record.traces[name], values)
+        np.testing.assert_array_equal(record.logits, plain.logits)
+
+
 def test_equal_class_weights_change_nothing_and_unequal_ones_help_their_class() -> None:
     plain, equal, rare = (run([Trial(**ROOM)], choose="last", class_weight=w)[0] for w in (None, [2, 2], [0.2, 5]))
     np.testing.assert_allclose(equal.logits, plain.logits, rtol=1e-9, atol=1e-9)

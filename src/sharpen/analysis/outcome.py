@@ -238,7 +238,7 @@ def _cell(
     study: Study, protocol: str, planned: CellPlan, found: Mapping[str, Run], absent: str, bootstrap: bool
 ) -> CellOutcome:
     dataset, model = planned.cell
-    pairs = runs(dataset, protocol, study.runs, model)
+    pairs = runs(dataset, protocol, study.runs.get(dataset), model)
     size, metric = len(pairs), CATALOG[dataset].metric if dataset in CATALOG else "accuracy"
     sides: dict[str, Side] = {}
     for name in study.variants:

@@ -257,7 +257,7 @@ def _trials(each: Study, protocol: str) -> int:
     for dataset, model in itertools.product(each.datasets, each.models):
         if covers(protocol, dataset, model) and (dataset, model) not in each.skip:
             different = {variant.trial(dataset, model).resolve("any") for variant in each.variants.values()}
-            total += len(different) * len(runs(dataset, protocol, each.runs, model))
+            total += len(different) * len(runs(dataset, protocol, each.runs.get(dataset), model))
     return total
 
 

@@ -62,6 +62,12 @@ def lambda_table(curves: Sequence[Curve], title: str) -> Table:
     )
 
 
+def measure_words(cells: Sequence[Dynamics]) -> str:
+    """Which entropy it is."""
+    shannon = any(cell.measure == "shannon" for cell in cells)
+    return "Shannon entropy, in nats," if shannon else "Tsallis entropy of order 2"
+
+
 def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
     """The gap H_L − H_U averaged over epochs, without and with sharpening, paired."""
     rows: tuple[tuple[Place, ...], ...] = tuple(
@@ -95,7 +101,7 @@ def dynamics_table(cells: Sequence[Dynamics], title: str) -> Table:
         columns=columns,
         rows=rows,
         notes=(
-            "Mean Tsallis entropy of order 2 over all epochs, training mode. Gap: H_L − H_U; its change is paired on "
+            f"Mean {measure_words(cells)} over all epochs, training mode. Gap: H_L − H_U; its change is paired on "
             "split and seed, with the 95 % t interval, bold where it excludes zero. Epochs above: "
             "where the mean gap is larger with sharpening.",
         ),

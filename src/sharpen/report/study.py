@@ -50,11 +50,18 @@ def study_report(outcome: Outcome, traces: Traces | None = None) -> Report:
     curves = lambda_curves(outcome)
     is_curve = _is_about_lam(outcome, curves)
     trajectories = dynamics(outcome, traces) if traces is not None else []
+    in_shannon = dynamics(outcome, traces, "shannon") if traces is not None else []
     findings = _findings(outcome, curves, trajectories, is_curve)
+    findings[1:1] = [f"In Shannon's measure: {gap_sentence(in_shannon)}"] if in_shannon else []
     blocks: list[Block] = [Sentences(FOUND, tuple(findings))] if findings else []
     if trajectories:
         gap = dynamics_table(trajectories, f"{study.title}: the gap, {outcome.protocol} protocol")
-        blocks += [entropy_charts(trajectories), Tables("The gap of all cells", {"gap": gap})]
+        gaps = {"gap": gap}
+        if in_shannon:
+            title = f"{study.title}: the gap in Shannon's measure, {outcome.protocol} protocol"
+            gaps["gap in Shannon's measure"] = dynamics_table(in_shannon, title)
+        charts = [entropy_charts(cells) for cells in (trajectories, in_shannon) if cells]
+        blocks += [*charts, Tables("The gap of all cells", gaps)]
     blocks.append(_tables(outcome, curves, is_curve))
     # What is traced is what the study is about: test scores stand in its tables.
     if not is_curve and not trajectories and (drawn := difference_charts(outcome, _shown_contrasts(outcome))):

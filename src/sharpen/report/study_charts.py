@@ -27,6 +27,7 @@ from sharpen.report.charts import (
     thinned,
 )
 from sharpen.report.names import cell_title, dataset_title, model_title, plural, span
+from sharpen.report.special_tables import measure_words
 from sharpen.report.study_tables import kept_setting
 from sharpen.report.tally import contrast_words
 from sharpen.studies.plan import Cell
@@ -118,14 +119,15 @@ def _differences_text(outcome: Outcome, contrast: Contrast, *, several: bool) ->
 
 def entropy_charts(cells: Sequence[Dynamics]) -> Charts:
     """By cell: entropy of labeled and unlabeled predictions during training, and their gap."""
+    shannon = any(cell.measure == "shannon" for cell in cells)
     return Charts(
-        "Entropy during training",
+        f"{'Shannon entropy' if shannon else 'Entropy'} during training",
         {cell_title(cell.dataset, cell.model): _entropies(cell) for cell in cells},
-        text="Mean Tsallis entropy of order 2 of labeled (H_L) and unlabeled (H_U) predictions in the training step of each "
+        text=f"Mean {measure_words(cells)} of labeled (H_L) and unlabeled (H_U) predictions in the training step of each "
         "epoch, dropout on. Line: the median over runs, which one run that collapses for a while does not move; band: from the "
         "lowest run to the highest. H_L and H_U of a cell have one scale, the gap its own. "
         f"{span([len(cell.baseline.labeled) for cell in cells])} runs per cell, the same splits and seeds for both.",
-        layout=Layout("entropy", (2.4, 1.65), legend=True),
+        layout=Layout("shannon" if shannon else "entropy", (2.4, 1.65), legend=True),
     )
 
 

@@ -26,8 +26,8 @@ from sharpen.trial import Trial
 
 # In the order of the paper.
 PAPER_STUDIES = (
-    "main", "lambda-curves", "universal", "labeled-term", "offset", "entropy-order", "meta-lambda",
-    "entropy-dynamics", "arxiv", "retune", "test-only", "comparison",
+    "main", "main-five", "lambda-curves", "universal", "labeled-term", "offset", "entropy-order", "meta-lambda",
+    "entropy-dynamics", "arxiv", "retune", "retune-nine", "test-only", "comparison",
 )  # fmt: skip
 # Our own, in the order of their findings.
 _OWN_STUDIES = (
@@ -56,7 +56,7 @@ def list_studies() -> list[Study]:
     """The paper's tables and figures, in its order.
 
     >>> [study.name for study in list_studies()][:3]
-    ['main', 'lambda-curves', 'universal']
+    ['main', 'main-five', 'lambda-curves']
     """
     return [_included(name) for name in PAPER_STUDIES]
 
@@ -145,7 +145,7 @@ def _study(name: str, source: Source) -> Study:
         datasets=datasets,
         models=models,
         protocols=_protocols(source),
-        runs=_count(source, ("runs",), content["runs"]) if content.get("runs") is not None else None,
+        runs=_runs(source, datasets),
         traces=source.flag(("traces",), content.get("traces", False)),
         variants=variants,
         baseline=baseline,
@@ -215,6 +215,16 @@ def _count(source: Source, where: Where, given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= _MOST_RUNS:
         raise source.fail(where, f"{where[-1]} is {shown(given)}; give a whole number from 1 to {_MOST_RUNS:,}")
     return given
+
+
+def _runs(source: Source, datasets: tuple[str, ...]) -> dict[str, int]:
+    """One number for all datasets, or one for some of them; the others have as many as the protocol says."""
+    where: Where = ("runs",)
+    given = source.content.get("runs", {})
+    if not isinstance(given, dict):
+        return dict.fromkeys(datasets, _count(source, where, given))
+    source.keys(where, given, datasets, "dataset")
+    return {dataset: _count(source, (*where, dataset), count) for dataset, count in given.items()}
 
 
 def _published_runs(source: Source) -> dict[str, int]:
@@ -308,7 +318,8 @@ def _not_tuned(
 
 def _check_extent(study: Study, source: Source) -> None:
     """Each of variants, cells and runs may be many, but not all of them."""
-    cells, runs = len(study.datasets) * len(study.models) - len(study.skip), study.runs or _USUAL_RUNS
+    cells = len(study.datasets) * len(study.models) - len(study.skip)
+    runs = max(study.runs.get(dataset, _USUAL_RUNS) for dataset in study.datasets)
     trials = len(study.variants) * cells * runs
     if trials > _MOST_TRIALS:
         raise InputError(

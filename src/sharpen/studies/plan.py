@@ -95,7 +95,7 @@ def plan(
 def _cell_plan(study: Study, cell: Cell, protocol: str, max_epochs: int | None) -> CellPlan:
     if cell in study.skip:
         return CellPlan(cell, reason=study.skip[cell])
-    trials, pairs = {}, runs(cell.dataset, protocol, study.runs, cell.model)
+    trials, pairs = {}, runs(cell.dataset, protocol, study.runs.get(cell.dataset), cell.model)
     for name, variant in study.variants.items():
         open_ = variant.trial(*cell).resolve(pairs[0][0])
         if max_epochs is not None:

@@ -182,22 +182,22 @@ class _Here:
             self.kind, self.device = where.type, describe_device(where)
         self.name = self.device
         self._asked, self._precision, self._progress = device, precision, progress
-        self._next: tuple[Dataset, Sequence[Trial]] | None = None
+        self._next: tuple[Dataset, Sequence[Trial], bool] | None = None
 
     @property
     def room(self) -> int:
         """How many more can be started now."""
         return int(self._next is None)
 
-    def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str]) -> int:
+    def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str], *, shannon: bool) -> int:
         """Begins to train; gives a number to tell populations apart by."""
-        self._next = (data, trials)
+        self._next = (data, trials, shannon)
         return 0
 
     def finish(self, take: Callable[[int, Result], None]) -> int:
         """Waits until one is done; gives its number. What came of it is taken before, in one or several parts."""
         assert self._next is not None
-        (data, trials), self._next = self._next, None
+        (data, trials, shannon), self._next = self._next, None
         others = {claim.pid for claim in self._store.claims() if claim.host == this_host()} - {os.getpid()}
         try:
             with shared_by(1 + len(others)):
@@ -207,6 +207,7 @@ class _Here:
                     device=self._asked,
                     precision=self._precision,
                     progress=self._progress,
+                    shannon=shannon,
                     # What memory or cache divides is kept part by part: no more is lost than what is in flight.
                     on_records=lambda records: take(0, Result(records)),
                 )
@@ -257,7 +258,7 @@ class _Flights:
             held.close()
             return
         keep = ("traces",) if trials[0].id in self.work.traced else ()
-        number = self.workers.start(dataset, trials, keep)
+        number = self.workers.start(dataset, trials, keep, shannon=bool(keep))
         self.flying[number] = _Flight(Cell.of(trials[0]), trials, held, time.monotonic())
 
     def _dataset(self, name: str) -> Dataset | None:

@@ -88,7 +88,7 @@ class Study:
         published_runs: By model, on how many runs those rest, where that is not what the paper's protocol says.
         datasets, models: The cells: every dataset with every model.
         protocols: Which of the protocols it can be run under; ``paper`` and ``paired`` unless it says otherwise.
-        runs: How many runs per cell, if not as many as the protocol says.
+        runs: By dataset, how many runs per cell, where they are not as many as the protocol says.
         traces: Whether what is traced per epoch is kept.
         variants: By name, in the order of the file, lists and ranges spread out.
         baseline: The variant that others are compared with; None in a study without variants.
@@ -112,7 +112,7 @@ class Study:
     datasets: tuple[str, ...]
     models: tuple[str, ...]
     protocols: tuple[str, ...]
-    runs: int | None
+    runs: Mapping[str, int]
     traces: bool
     variants: Mapping[str, Variant]
     baseline: str | None

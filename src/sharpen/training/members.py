@@ -40,11 +40,13 @@ class Terms:
         keep_weights: Whether to keep every member's weights of its chosen epoch.
         choose: ``best``: the first epoch with the best validation score; ``last``: the last, whatever it scores.
         class_weight: One weight for each class in the mean of the cross-entropy; None for equal ones.
+        shannon: Whether to trace Shannon's entropy of the predictions, whatever the objective's order is.
     """
 
     keep_weights: bool = False
     choose: str = "best"
     class_weight: tuple[float, ...] | None = None
+    shannon: bool = False
 
 
 PLAIN = Terms()

@@ -156,7 +156,8 @@ class MetaPopulation(Population):
             loss = replace(self.objective, lam=lam, lam_labeled=-lam).combine(parts)
             loss = loss if more is None else loss + more
         self.adam.step(_weighted(plain, sharpening, lam))
-        return [loss, *(getattr(parts, name).detach() for name in TRACED), lam]
+        shannon = self._shannon(logits, labeled, sharpened)
+        return [loss, *(getattr(parts, name).detach() for name in TRACED), lam, *shannon]
 
     @torch.no_grad()
     def _known(self, logits: Tensor, cross_entropy: Tensor, labeled: Tensor, unlabeled: Tensor) -> Tensor:

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from sharpen.entropy import tsallis_entropy
 from sharpen.graph import Split
 from sharpen.kernels.loss import population_loss
 from sharpen.training.members import PLAIN, Members, Terms
 from sharpen.training.ways import Way
 from sharpen.trial import Trial
+
+_SHANNON = ("shannon_labeled", "shannon_unlabeled")
 
 
 class Population(Members):
@@ -25,6 +28,8 @@ class Population(Members):
         self, way: Way, metric: str, trials: Sequence[Trial], splits: Sequence[Split], terms: Terms = PLAIN
     ) -> None:
         self.way, self.inputs = way, way.inputs
+        if terms.shannon:
+            self.STEP = (*self.STEP, *_SHANNON)
         parameters, statistics = way.start(trials)
         y = self.inputs.labels()
         super().__init__(parameters, statistics, y, way.num_classes, metric, trials, splits, terms, way.rates)
@@ -49,7 +54,15 @@ class Population(Members):
         loss, parts = population_loss(logits, self.y, self.labeled, self.unlabeled, self.objective)
         loss = loss if more is None else loss + more
         self.adam.step(self.way.gradients(loss, self.parameters, self.leaves))
-        return [loss.detach(), *parts]
+        return [loss.detach(), *parts, *self._shannon(logits, self.labeled, self.unlabeled)]
+
+    @torch.no_grad()
+    def _shannon(self, logits: Tensor, labeled: Tensor, unlabeled: Tensor) -> list[Tensor]:
+        """Shannon's entropy of the labeled and of the unlabeled predictions of a training step, if it is to be traced."""
+        if not self.terms.shannon:
+            return []
+        entropy = tsallis_entropy(logits.detach(), 1.0)
+        return [(entropy * weight).sum(1) for weight in (labeled, unlabeled)]
 
     def _scores(self) -> Tensor:
         return self.way.logits(self.parameters, self.statistics, self.leaves, False, self._moment())

@@ -43,6 +43,7 @@ def train(
     metric: str | None = None,
     choose: str = "best",
     class_weight: Sequence[float] | None = None,
+    shannon: bool = False,
     on_records: Callable[[list[Record]], None] = lambda records: None,
     checkpoints: str | os.PathLike[str] | None = None,
 ) -> list[Record]:
@@ -67,6 +68,8 @@ def train(
         choose: The epoch that is kept: ``best``, the first with the best validation score; or ``last``, and then splits need
             neither validation nor test nodes (a score on none is NaN).
         class_weight: One weight for each class in the mean of the cross-entropy, as in :class:`sharpen.SharpeningLoss`.
+        shannon: Whether traces hold Shannon's entropy of the predictions too, whatever order the objective has; not of trials with
+            a ``batching``.
         on_records: Is given the records of every population as soon as it is trained.
         checkpoints: A folder from which trials with a ``batching`` go on if they were stopped; by the same or another number of
             processes. Nobody removes what is kept there.
@@ -84,7 +87,7 @@ def train(
     dataset = as_dataset(data, splits, metric)
     if choose not in ("best", "last"):
         raise InputError(f"is {choose!r}; give 'best', the best epoch by validation, or 'last'", field="choose")
-    terms = Terms(keep_weights, choose, _checked_class_weight(class_weight, dataset.graph))
+    terms = Terms(keep_weights, choose, _checked_class_weight(class_weight, dataset.graph), shannon)
     where = resolve_device(device)
     resolved = [resolve(trial, dataset, held_out=choose == "best") for trial in trials]
     if current_ranks().world > 1 and any(trial.batching is None for trial in resolved):

@@ -17,7 +17,7 @@ from sharpen.report.shares import Share, shares, was_run
 from sharpen.report.tally import Tally, contrast_words, tally
 from sharpen.studies.cost import duration
 from sharpen.studies.plan import Cell
-from sharpen.studies.protocol import ALL, rate_of
+from sharpen.studies.protocol import ALL, rate_of, runs
 from sharpen.studies.spec import Study
 
 _Curves = Mapping[Cell, tuple[Curve, str]]
@@ -86,8 +86,9 @@ def _protocol_words(study: Study, protocol: str) -> str:
         return rate.words
     if protocol == ALL:
         return "every number of labels"
-    if study.runs is not None:
-        return f"{protocol} protocol: {study.runs} runs a variant"
+    if study.runs:
+        counts = sorted({len(runs(dataset, protocol, study.runs.get(dataset))) for dataset in study.datasets})
+        return f"{protocol} protocol: {' or '.join(map(str, counts))} runs a variant"
     return _PROTOCOLS.get(protocol, protocol)
 
 
