@@ -112,6 +112,20 @@ def test_run_status_and_run_again(tmp_path, tiny):
     assert "0 trials trained, 6 recorded before, 0 left" in call("run", tiny, "--store", store).stdout
 
 
+def test_a_part_of_a_study_is_run_now_and_the_rest_later(tmp_path, tiny):
+    store = tmp_path / "store"
+    base = ("run", tiny, "--datasets", "digits", "--device", "cpu", "--store", store)
+    assert "1 trials trained, 0 recorded before" in call(*base, "--variants", "ts-0.5", "--runs", 1).output
+    (record,) = Store(store).frame().itertuples()
+    assert (record.lam, record.seed) == (0.5, 0)
+    assert "3 trials trained, 1 recorded before" in call(*base, "--variants", "baseline,ts-0.5").output
+    assert "2 trials trained, 4 recorded before" in call(*base).output  # the ids are those of the whole study
+    with pytest.raises(InputError, match=r"there is no variant 'ts-0.3'; did you mean 'ts-0.5'"):
+        call(*base, "--variants", "ts-0.3")
+    with pytest.raises(InputError, match="--variants is empty"):
+        call(*base, "--variants", "")
+
+
 def test_status_needs_neither_records_nor_data(tmp_path, tiny):
     result = call("status", "--store", tmp_path / "none", "--device", "cpu", "--max-epochs", "1")
     assert result.exit_code == 0

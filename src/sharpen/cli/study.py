@@ -86,6 +86,10 @@ def run(
     protocol: _Protocol = "paper",
     datasets: _Only = None,
     models: _Only = None,
+    variants: _Only = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Only the first so many of each cell.", min=1, show_default="as the study says")
+    ] = None,
     on: On = "here",
     device: Device = "auto",
     precision: Precision = "float32",
@@ -104,7 +108,7 @@ def run(
     Can be interrupted or killed at any time: the same command resumes. Several
     processes can share a store.
     """
-    studies = _studies(names)
+    studies = [each.part(split_names(variants, "--variants"), runs) for each in _studies(names)]
     # Not above: torch takes seconds to import, and help and completion should not wait for it.
     from sharpen.store import Store
     from sharpen.studies import runner

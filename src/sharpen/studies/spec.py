@@ -29,11 +29,12 @@ Where ``models`` is ``field``, they are all that have such settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sharpen.studies.field_values import Relative, Value
+from sharpen.studies.protocol import one_of
 from sharpen.studies.tuning import configuration
 from sharpen.trial import Trial
 
@@ -120,3 +121,17 @@ class Study:
     compare: tuple[Contrast, ...]
     skip: Mapping[tuple[str, str], str]
     reads: str | None
+
+    def part(self, variants: Sequence[str] | None = None, runs: int | None = None) -> Study:
+        """What of it to run now: some of its variants, the first so many runs of each cell; None: all.
+
+        Trials keep their ids, so that what is left can follow later.
+
+        >>> from sharpen.studies import load_study
+        >>> part = load_study("label-rates").part(["ts-0.25", "plain"], runs=10)
+        >>> list(part.variants), part.runs
+        (['plain', 'ts-0.25'], 10)
+        """
+        wanted = [one_of("variant", name, tuple(self.variants)) for name in variants or self.variants]
+        kept = {name: variant for name, variant in self.variants.items() if name in wanted}
+        return replace(self, variants=kept, runs=self.runs if runs is None else runs)
