@@ -2,15 +2,19 @@
 
     python benchmarks/fit.py --out fit.jsonl                                        # everything; a run that was stopped goes on
     python benchmarks/fit.py --graphs cora,citeseer --rates 5,20 --draws 5 --methods fit,s2gc --budget 2 --out fit.jsonl
+    python benchmarks/fit.py --jobs 6 --threads 2 --time-limit 6.5 --out fit.jsonl  # six at once, nothing new after 6.5 minutes
     python benchmarks/fit.py --show docs/measurements/fit.jsonl                     # run nothing: the tables of what is there
 
 A draw takes so many labels of each class at random (at most half of the class); all methods see these and no other, and all
-other nodes score them. `fit` has its defaults but for the budget; the peers have the settings below, chosen once for all graphs.
+other nodes score them. `--rates public` is the public split of Cora, CiteSeer and PubMed with its 500 validation labels given
+as labels too, scored on its 1,000 test nodes; a draw is then a seed. `fit` has its defaults but for the budget; the peers have
+the settings of `peers.py`, chosen once for all graphs.
 More than 512 columns (bags of words) are scaled to unit length for linear models and reduced to 64 components for trees.
 
 One line of JSON for each run, appended when it is done; what the file holds is not run again, and a line that was cut off by a
-kill is. Draws are the outer loop: whatever the time allows is there for all graphs. Each graph and method has a process of its own,
-whose peak is the memory; `seconds` is CPU time, preparation of the features included.
+kill is. Draws are the outer loop: whatever the time allows is there for all graphs. Each draw of a graph and a method has a
+process of its own, whose peak is the memory; with `--threads` it is held to so many cores that no other one has. `seconds` is
+CPU time, preparation of the features included; `wall` is the time that passed.
 """
 
 from __future__ import annotations
@@ -22,159 +26,29 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 import torch
 import typer
-from scipy.special import softmax
-from sklearn.decomposition import TruncatedSVD
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler, normalize
-from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
-from torch_geometric.nn import LabelPropagation
+from peers import PEERS, Bench
 
-from sharpen import Graph, NodeClassifier, Split, Trial, load_dataset, train
+from sharpen import Graph, NodeClassifier, load_dataset
 from sharpen.errors import InputError
 from sharpen.evaluation import paired_difference
 from sharpen.evaluation.calibration import ece
 from sharpen.evaluation.classes import macro_f1
 from sharpen.files import Columns, FeatureEncoder, class_order, read_nodes_and_edges, to_graph
 from sharpen.fitting import search
-from sharpen.fitting.spreading import features_of
 
 GRAPHS = "cora,citeseer,pubmed,photo,cs,digits,us-counties,twitch-es,facebook-pages"
 RATES = "1,3,5,10,20,100"
-WIDE, COMPONENTS = 512, 64
-HOPS, KEPT = 16, 0.05
-
-
-@dataclass
-class Bench:
-    """One graph with what several methods make of it; a task gives it the labels of a draw."""
-
-    graph: Graph
-    budget: float
-
-    @cached_property
-    def x(self) -> Any:
-        """Columns for a linear model: bags of words at unit length, else as the encoder scaled them."""
-        x = features_of(self.graph)
-        return normalize(x) if self.graph.num_features > WIDE else x
-
-    @cached_property
-    def columns(self) -> np.ndarray:
-        """Columns for trees, as few as they can take."""
-        if self.graph.num_features > WIDE:
-            return np.asarray(TruncatedSVD(COMPONENTS, random_state=0).fit_transform(self.x))
-        return self.x.toarray() if scipy.sparse.issparse(self.x) else np.asarray(self.x)
-
-    @cached_property
-    def step(self) -> Any:
-        """The adjacency without loops, weights if there are any."""
-        with_loops = scipy.sparse.csr_array(self.graph.adjacency.to_scipy()).astype(np.float64)
-        return scipy.sparse.csr_array(with_loops - scipy.sparse.diags_array(with_loops.diagonal()))
-
-    @cached_property
-    def propagated(self) -> np.ndarray:
-        """S²GC: the mean of 16 hops of the normalised adjacency with loops, beside 5 % of the node itself; rows at unit length."""
-        adjacency = scipy.sparse.csr_array(self.graph.adjacency.to_scipy()).astype(np.float32)
-        scale = scipy.sparse.diags_array(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
-        hop = scipy.sparse.csr_array(scale @ adjacency @ scale)
-        x = self.x.toarray() if scipy.sparse.issparse(self.x) else np.asarray(self.x)
-        power = x.astype(np.float32)
-        total = KEPT * power
-        for _ in range(HOPS):
-            power = hop @ power
-            total += (1 - KEPT) / HOPS * power
-        return np.asarray(normalize(total, copy=False))
-
-    @cached_property
-    def around(self) -> np.ndarray:
-        """Columns beside their mean, maximum and minimum over neighbours (0 where there are none) and the number of these."""
-        count = np.diff(self.step.indptr)
-        parts = [self.columns, np.log1p(count)[:, None]]
-        some = np.flatnonzero(count)
-        for reduce in (np.add, np.maximum, np.minimum):
-            part = np.zeros(self.columns.shape, dtype=np.float32)
-            for block in np.array_split(some, max(1, self.step.nnz // 200_000)):
-                for first in range(0, self.columns.shape[1], COMPONENTS):
-                    where = slice(first, first + COMPONENTS)
-                    rows = self.step[block]
-                    part[block, where] = reduce.reduceat(self.columns[:, where][rows.indices], rows.indptr[:-1], axis=0)
-            parts.append(part / np.maximum(1, count)[:, None] if reduce is np.add else part)
-        return np.hstack(parts)
-
-    def beside_labels(self, known: np.ndarray) -> np.ndarray:
-        """The same, and which share of the neighbours is known to be of each class; never one's own label."""
-        labels = np.zeros((len(known), self.graph.num_classes))
-        labels[known >= 0, known[known >= 0]] = 1
-        return np.hstack([self.around, self.step @ labels / np.maximum(1, np.diff(self.step.indptr))[:, None]])
-
-
-def answered(model: Any, x: Any, known: np.ndarray, num_classes: int) -> np.ndarray:
-    """Probabilities of all nodes by a scikit-learn classifier that learns from the known ones."""
-    p = np.zeros((len(known), num_classes))
-    labeled = np.flatnonzero(known >= 0)
-    if len(np.unique(known[labeled])) == 1:
-        p[:, known[labeled[0]]] = 1
-        return p
-    model.fit(x[labeled], known[labeled])
-    p[:, model.classes_] = model.predict_proba(x)
-    return p
-
-
-def linear(x: Any, known: np.ndarray, classes: int, c: float) -> np.ndarray:
-    """Logistic regression; dense columns are standardised unless they are at unit length already."""
-    if not scipy.sparse.issparse(x) and c == 1:
-        x = StandardScaler().fit_transform(x)
-    return answered(LogisticRegression(C=c, max_iter=1000), x, known, classes)
-
-
-def trees(x: np.ndarray, known: np.ndarray, classes: int) -> np.ndarray:
-    """Boosted trees, with leaves small enough for few labels."""
-    leaf = max(1, min(20, int((known >= 0).sum()) // (4 * classes)))
-    return answered(HistGradientBoostingClassifier(min_samples_leaf=leaf, random_state=0), x, known, classes)
-
-
-def propagation(bench: Bench, known: np.ndarray, draw: int) -> np.ndarray:
-    """PyG's LabelPropagation; a node that no label reaches is of no class more than of another."""
-    edges = torch.from_numpy(np.stack(bench.step.nonzero()[::-1])).long()
-    labels = torch.from_numpy(known)
-    out = LabelPropagation(num_layers=50, alpha=0.9)(labels.clamp(min=0), edges, mask=labels >= 0).numpy() + 1e-9
-    return np.asarray(out / out.sum(axis=1, keepdims=True))
-
-
-def spread(bench: Bench, known: np.ndarray, draw: int) -> np.ndarray:
-    """scikit-learn's LabelSpreading over the nearest neighbours of the features."""
-    x = bench.x.toarray() if scipy.sparse.issparse(bench.x) else bench.x
-    model = LabelSpreading(kernel="knn", n_neighbors=7).fit(x, known)
-    p = np.full((len(known), bench.graph.num_classes), 1e-9)
-    p[:, model.classes_] += np.nan_to_num(model.label_distributions_)
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
-
-
-def train_oneself(bench: Bench, known: np.ndarray, draw: int) -> np.ndarray:
-    """scikit-learn's self-training around logistic regression on the columns."""
-    model = SelfTrainingClassifier(LogisticRegression(max_iter=1000), threshold=0.75).fit(bench.x, known)
-    p = np.zeros((len(known), bench.graph.num_classes))
-    p[:, model.classes_] = model.predict_proba(bench.x)
-    return p
-
-
-def network(bench: Bench, known: np.ndarray, draw: int, **settings: Any) -> np.ndarray:
-    """One run of a model on all labels, its last epoch."""
-    split = Split("drawn", train=np.flatnonzero(known >= 0), val=[], test=[])
-    trial = Trial(split="drawn", seed=draw, **settings)
-    record = train(bench.graph, [trial], splits=[split], device="cpu", progress=False, choose="last")[0]
-    assert record.logits is not None
-    return np.asarray(softmax(record.logits, axis=1))
+# In place of a number of labels per class: the public split, its validation labels given too.
+PUBLIC = 0
+_WITH_PUBLIC_SPLIT = ("cora", "citeseer", "pubmed")
 
 
 def fit(bench: Bench, known: np.ndarray, draw: int) -> tuple[np.ndarray, dict[str, Any]]:
@@ -188,33 +62,8 @@ def fit(bench: Bench, known: np.ndarray, draw: int) -> tuple[np.ndarray, dict[st
     return p, said | {"chosen": [entry["name"] for entry in chosen], "budget": bench.budget}
 
 
-_PLAIN = {"norm": "none", "residual": False, "input_linear": False, "layers": 2, "hidden": 64, "dropout": 0.5}
-_GCN = {"model": "gcn", **_PLAIN, "lr": 0.01, "weight_decay": 5e-4, "epochs": 200}
-_GRAND = {"model": "grand", "hidden": 32, "lr": 0.01, "weight_decay": 5e-4, "epochs": 200, "lam": 0.5, "balance": 0.5}
-
 Answer = np.ndarray | tuple[np.ndarray, dict[str, Any]]
-METHODS: dict[str, tuple[str, Callable[[Bench, np.ndarray, int], Answer]]] = {
-    "s2gc": ("S²GC, regression", lambda b, known, draw: linear(b.propagated, known, b.graph.num_classes, 10)),
-    "linear": (
-        "regression, columns",
-        lambda b, known, draw: linear(b.x, known, b.graph.num_classes, 10 if b.graph.num_features > WIDE else 1),
-    ),
-    "linear-around": (
-        "regression, + neighbours",
-        lambda b, known, draw: linear(b.beside_labels(known), known, b.graph.num_classes, 1),
-    ),
-    "trees": ("trees, columns", lambda b, known, draw: trees(b.columns, known, b.graph.num_classes)),
-    "trees-around": (
-        "trees, + neighbours",
-        lambda b, known, draw: trees(b.beside_labels(known), known, b.graph.num_classes),
-    ),
-    "propagation": ("label propagation", propagation),
-    "spreading": ("LabelSpreading", spread),
-    "self-training": ("SelfTraining", train_oneself),
-    "gcn": ("GCN", lambda b, known, draw: network(b, known, draw, **_GCN)),
-    "grand": ("GRAND-like", lambda b, known, draw: network(b, known, draw, **_GRAND)),
-    "fit": ("fit", fit),
-}
+METHODS: dict[str, tuple[str, Callable[[Bench, np.ndarray, int], Answer]]] = {**PEERS, "fit": ("fit", fit)}
 
 
 def load(name: str) -> Graph:
@@ -240,20 +89,46 @@ def drawn(y: np.ndarray, rate: int, draw: int) -> np.ndarray:
     return known
 
 
-def run(name: str, method: str, cells: list[tuple[int, int]], budget: float, out: Path) -> None:
-    """One graph and one method, at rates and draws; a line for each."""
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    bench = Bench(load(name), budget)
+def shown(name: str, y: np.ndarray, rate: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
+    """The class of nodes that are shown, −1 for all others; and which nodes score."""
+    if rate != PUBLIC:
+        known = drawn(y, rate, draw)
+        return known, known < 0
+    split, known, scored = load_dataset(name).splits["public"], np.full(len(y), -1), np.zeros(len(y), dtype=bool)
+    given = np.concatenate([split.train.numpy(), split.val.numpy()])
+    known[given], scored[split.test.numpy()] = y[given], True
+    return known, scored
+
+
+@dataclass(frozen=True)
+class Task:
+    """One draw of a graph with one method, at several rates; what stays alike is the same for all."""
+
+    name: str
+    method: str
+    draw: int
+    rates: list[int]
+
+
+def run(task: Task, budget: float, out: Path, stop: float, cores: frozenset[int]) -> None:
+    """A line for each rate, as long as the clock has not come to the stop; on these cores, if any are named."""
+    if cores:
+        os.sched_setaffinity(0, cores)
+    torch.set_num_threads(len(cores) or int(os.environ.get("OMP_NUM_THREADS", 1)))
+    bench = Bench(load(task.name), budget)
     y, preparation = bench.graph.y.numpy(), 0.0
-    for rate, draw in cells:
-        known, start, prepared = drawn(y, rate, draw), time.process_time(), set(vars(bench))
-        answer = METHODS[method][1](bench, known, draw)
+    for rate in task.rates:
+        if time.time() > stop:
+            return
+        known, scored = shown(task.name, y, rate, task.draw)
+        start, begun, prepared = time.process_time(), time.time(), set(vars(bench))
+        answer = METHODS[task.method][1](bench, known, task.draw)
         p, more = answer if isinstance(answer, tuple) else (answer, {})
-        seconds, hidden = time.process_time() - start, known < 0
+        seconds = time.process_time() - start
         first = bool(set(vars(bench)) - prepared)
-        line = {"graph": name, "rate": rate, "draw": draw, "method": method, "labels": int((~hidden).sum()),
-                **_scores(p, y, hidden),
-                "seconds": round(seconds + (0 if first else preparation), 2),
+        line = {"graph": task.name, "rate": rate, "draw": task.draw, "method": task.method, "labels": int((known >= 0).sum()),
+                **_scores(p, y, scored),
+                "seconds": round(seconds + (0 if first else preparation), 2), "wall": round(time.time() - begun, 2),
                 "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, **more}  # fmt: skip
         preparation = seconds if first else preparation
         with out.open("a") as file:
@@ -282,13 +157,18 @@ def read(path: Path) -> pd.DataFrame:
 
 def main(
     graphs: Annotated[str, typer.Option(help="Names, comma-separated.")] = GRAPHS,
-    rates: Annotated[str, typer.Option(help="Labels per class, comma-separated.")] = RATES,
+    rates: Annotated[str, typer.Option(help="Labels per class, comma-separated; or public.")] = RATES,
     draws: Annotated[int, typer.Option(help="How many draws of each.")] = 20,
     first: Annotated[
         int, typer.Option(help="Number of the first draw; those from 100 on were used for nothing else.")
     ] = 0,
     methods: Annotated[str, typer.Option(help="Which, comma-separated.")] = ",".join(METHODS),
     budget: Annotated[float, typer.Option(help="Minutes for each fit.")] = 2.0,
+    jobs: Annotated[int, typer.Option(help="How many processes at once.")] = 1,
+    threads: Annotated[
+        int, typer.Option(help="Cores for each process, which no other has; 0: as the machine does.")
+    ] = 0,
+    time_limit: Annotated[float, typer.Option(help="Nothing is started after so many minutes.")] = float("inf"),
     cpu_clock: Annotated[bool, typer.Option(help="Budget in CPU minutes: for a busy machine.")] = False,
     out: Annotated[Path, typer.Option(help="Where to append a line of JSON per run.")] = Path("fit.jsonl"),
     show: Annotated[Path | None, typer.Option(help="Run nothing: print the tables of this file.")] = None,
@@ -305,15 +185,46 @@ def main(
     if out.exists() and not out.read_text().endswith("\n"):
         out.write_text(out.read_text() + "\n")  # what was cut off stays a line of its own, which nobody reads
     done = {tuple(row) for row in read(out)[["graph", "method", "rate", "draw"]].itertuples(index=False)}
-    fork = multiprocessing.get_context("fork")
-    for draw in range(first, first + draws):
-        for name, method in [(name, method) for name in graphs.split(",") for method in methods.split(",")]:
-            cells = [(int(rate), draw) for rate in rates.split(",") if (name, method, int(rate), draw) not in done]
-            if cells:
-                process = fork.Process(target=run, args=(name, method, cells, budget, out))
-                process.start()
-                process.join()
+    wanted = [PUBLIC if rate == "public" else int(rate) for rate in rates.split(",")]
+    tasks = [
+        Task(name, method, draw, [rate for rate in _rates_of(name, wanted) if (name, method, rate, draw) not in done])
+        for draw in range(first, first + draws)
+        for name in graphs.split(",")
+        for method in methods.split(",")
+    ]
+    _side_by_side([task for task in tasks if task.rates], jobs, threads, budget, out, time.time() + 60 * time_limit)
     print("\n".join(tables(read(out))))
+
+
+def _rates_of(name: str, wanted: list[int]) -> list[int]:
+    """The rates that a graph has: a public split is that of three.
+
+    >>> _rates_of("cora", [20, PUBLIC]), _rates_of("digits", [20, PUBLIC])
+    ([20, 0], [20])
+    """
+    return wanted if name in _WITH_PUBLIC_SPLIT else [rate for rate in wanted if rate != PUBLIC]
+
+
+def _side_by_side(tasks: list[Task], jobs: int, threads: int, budget: float, out: Path, stop: float) -> None:
+    """Each task in a process of its own, so many at once."""
+    fork, machine = multiprocessing.get_context("fork"), sorted(os.sched_getaffinity(0))
+    if jobs * threads > len(machine):
+        raise InputError(f"--jobs and --threads need {jobs * threads} cores, and there are {len(machine)}")
+    places = [frozenset(machine[k * threads : (k + 1) * threads]) for k in range(jobs)]
+    busy: dict[int, Any] = {}
+
+    def free() -> int | None:
+        return next((k for k in range(jobs) if k not in busy or not busy[k].is_alive()), None)
+
+    for task in tasks:
+        while (place := free()) is None:
+            time.sleep(0.05)
+        if time.time() > stop:
+            break
+        busy[place] = fork.Process(target=run, args=(task, budget, out, stop, places[place]))
+        busy[place].start()
+    for process in busy.values():
+        process.join()
 
 
 def tables(frame: pd.DataFrame) -> Iterator[str]:
@@ -328,7 +239,7 @@ def tables(frame: pd.DataFrame) -> Iterator[str]:
         if (name, rate) in wide.index:
             own = wide.loc[(name, rate)]
             cells = [_mean(own, method) for method in known]
-            yield f"| {name} | {rate} | {len(own)} | " + " | ".join(cells) + " |"
+            yield f"| {name} | {rate or 'public'} | {len(own)} | " + " | ".join(cells) + " |"
     mean = wide[known].dropna().groupby(["graph", "rate"]).mean()  # the same draws for all
     yield ("| **mean over runs that all have** | | | " + " | ".join(f"{v:.1f}" for v in mean.mean()) + " |")
     yield ""
@@ -365,7 +276,7 @@ def _gains(wide: pd.DataFrame, order: list[str], peers: list[str]) -> Iterator[s
             cells.append(_difference(both["fit"].to_numpy(), both[peer].to_numpy()))
             if len(both):
                 means[peer].append(float((both["fit"] - both[peer]).mean()))
-        yield f"| {name} | {rate} | " + " | ".join(cells) + " |"
+        yield f"| {name} | {rate or 'public'} | " + " | ".join(cells) + " |"
     over = [_difference(np.array(means[peer]), np.zeros(len(means[peer]))) for peer in peers]
     yield "| **mean over graphs and rates** | | " + " | ".join(over) + " |"
     yield ""

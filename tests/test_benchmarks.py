@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +11,11 @@ import pytest
 
 import tests.scripts  # noqa: F401  (programs of the repository can be imported)
 from sharpen import Graph
+from sharpen.errors import InputError
 
-bench = importlib.import_module("fit")
+bench, peers = importlib.import_module("fit"), importlib.import_module("peers")
 BENCHMARKS = sorted(path.stem for path in Path(bench.__file__).parent.glob("*.py"))
-PEERS = [name for name in bench.METHODS if name not in ("fit", "gcn", "grand")]
+PEERS = [name for name in peers.PEERS if name not in ("gcn", "grand")]
 
 
 def camps() -> Graph:
@@ -38,7 +41,7 @@ def test_draws_show_so_many_of_each_class_and_never_more_than_half() -> None:
 
 def test_neighbours_are_summed_up_without_the_node_and_its_own_label() -> None:
     path = Graph(x=[[1.0], [2.0], [4.0], [8.0]], edge_index=[[0, 1], [1, 2]], y=[0, 1, 0, 1])
-    x = bench.Bench(path, 1.0).beside_labels(np.array([0, 1, -1, -1]))
+    x = peers.Bench(path, 1.0).beside_labels(np.array([0, 1, -1, -1]))
     # its column; log(1 + neighbours); mean, max and min over these; shares of labels among them
     assert x[1] == pytest.approx([2, np.log(3), 2.5, 4, 1, 0.5, 0])
     assert x[0] == pytest.approx([1, np.log(2), 2, 2, 2, 0, 1])
@@ -49,13 +52,13 @@ def test_neighbours_are_summed_up_without_the_node_and_its_own_label() -> None:
 def test_peers_give_probabilities_and_are_right_where_it_is_easy(method: str) -> None:
     graph = camps()
     known = bench.drawn(graph.y.numpy(), 8, draw=0)
-    p = bench.METHODS[method][1](bench.Bench(graph, 1.0), known, 0)
+    p = peers.PEERS[method][1](peers.Bench(graph, 1.0), known, 0)
     assert p.sum(1) == pytest.approx(np.ones(40))
     assert (p.argmax(1) == graph.y.numpy())[known < 0].mean() > 0.7
 
 
 def test_one_class_alone_is_always_answered() -> None:
-    p = bench.answered(None, np.eye(3), np.array([1, -1, -1]), 2)
+    p = peers.answered(None, np.eye(3), np.array([1, -1, -1]), 2)
     assert p.tolist() == [[0, 1]] * 3
 
 
@@ -92,3 +95,27 @@ def test_methods_that_were_timed_are_not_timed_again(tmp_path: Path, capsys: pyt
     file.write_text(before[:-8])  # a line that was cut off
     speed.main(**asked, out=file)
     assert capsys.readouterr().out.count("measured before") == len(speed.known(file)) - 1
+
+
+def test_of_other_graphs_no_public_split_is_asked_for() -> None:
+    assert bench._rates_of("citeseer", [5, bench.PUBLIC]) == [5, bench.PUBLIC]
+    assert bench._rates_of("us-counties", [5, bench.PUBLIC]) == [5]
+
+
+def test_tasks_run_side_by_side_on_cores_of_their_own_and_nothing_starts_after_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "load", lambda name: camps())
+    asked = lambda b, known, draw: (np.full((40, 2), 0.5), {"cores": sorted(os.sched_getaffinity(0))})  # noqa: E731
+    monkeypatch.setitem(bench.METHODS, "s2gc", ("asked", asked))
+    cores, out = sorted(os.sched_getaffinity(0)), tmp_path / "fit.jsonl"
+    tasks = [bench.Task("camps", "s2gc", draw, [1, 3]) for draw in range(3)]
+    bench._side_by_side(tasks[:2], len(cores), 1, 1.0, out, time.time() + 60)
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert sorted((line["draw"], line["rate"]) for line in lines) == [(0, 1), (0, 3), (1, 1), (1, 3)]
+    assert {core for line in lines for core in line["cores"]} <= set(cores)
+    assert all(len(line["cores"]) == 1 for line in lines)
+    bench._side_by_side(tasks[2:], 1, 1, 1.0, out, time.time() - 1)
+    assert len(out.read_text().splitlines()) == 4
+    with pytest.raises(InputError, match="cores"):
+        bench._side_by_side(tasks, len(cores) + 1, 1, 1.0, out, time.time() + 60)

@@ -129,9 +129,9 @@ class Study:
 
         >>> from sharpen.studies import load_study
         >>> part = load_study("label-rates").part(["ts-0.25", "plain"], runs=10)
-        >>> list(part.variants), part.runs
+        >>> list(part.variants), part.runs["cora"]
         (['plain', 'ts-0.25'], 10)
         """
         wanted = [one_of("variant", name, tuple(self.variants)) for name in variants or self.variants]
         kept = {name: variant for name, variant in self.variants.items() if name in wanted}
-        return replace(self, variants=kept, runs=self.runs if runs is None else runs)
+        return replace(self, variants=kept, runs=self.runs if runs is None else dict.fromkeys(self.datasets, runs))
