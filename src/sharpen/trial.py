@@ -242,7 +242,8 @@ class Record:
         val, test: Scores at the chosen epoch, as fractions; NaN if the run diverged.
         best_epoch: The first epoch (from 0) with the best validation score; −1 if the run diverged.
         status: ``ok`` or ``diverged``.
-        seconds: This trial's share of its population's training time.
+        seconds: This trial's share of its population's training time; in a store, of the part that its runner had of the machine,
+            where several runners shared it.
         device, precision: What it ran on, and in which arithmetic.
         versions: Of this package and of what it stands on.
         traces: Per epoch: ``loss``, ``cross_entropy``, ``entropy_labeled``, ``entropy_unlabeled`` of the training step; scores

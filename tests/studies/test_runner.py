@@ -188,6 +188,22 @@ def test_what_other_runners_have_claimed_is_left_to_them(tmp_path, tiny):
     assert run(study, store, device="cpu").trained == 4
 
 
+def test_seconds_are_a_runners_share_of_the_machine(tmp_path, tiny, monkeypatch):
+    took = []
+
+    def timed(data, trials, **options):
+        records = sharpen.train(data, trials, **{**options, "on_records": lambda records: None})
+        took.extend(record.seconds for record in records)
+        options["on_records"](records)
+        return records
+
+    monkeypatch.setattr(runner_module, "train", timed)
+    monkeypatch.setattr(runner_module._Here, "_others", lambda here: 3)
+    store = Store(tmp_path / "store")
+    run(load_study(tiny), store, device="cpu")
+    assert sorted(store.frame()["seconds"]) == pytest.approx(sorted(seconds / 4 for seconds in took))
+
+
 def test_it_ends_after_the_population_in_flight(tmp_path, tiny):
     store, stop = Store(tmp_path / "store"), threading.Event()
 
