@@ -183,6 +183,7 @@ def outcome(
     models: Sequence[str] | None = None,
     max_epochs: int | None = None,
     score: str = "test",
+    plans: Sequence[CellPlan] | None = None,
 ) -> Outcome:
     """Everything that the records at hand say about a study under a protocol.
 
@@ -199,6 +200,7 @@ def outcome(
         max_epochs: the limit that the runs were given, if they were.
         score: the column that is compared: ``test``, or another of :data:`sharpen.trial.METRICS` and :data:`sharpen.trial.LAST`. A
             run of before it was kept counts as one without a score.
+        plans: what :func:`sharpen.studies.plan` makes of the study, where it is known already; else None.
 
     >>> from sharpen.studies import load_study
     >>> empty = outcome(load_study("universal"), "paper", unavailable={"wikics": NO_DATA})
@@ -206,14 +208,14 @@ def outcome(
     ('not run yet', 'data not at hand', 0.62)
     """
     frame = pd.DataFrame() if frame is None else frame
-    plans = plan(study, protocol, datasets, models, max_epochs)
-    found = _finished(frame, score)
+    plans = plan(study, protocol, datasets, models, max_epochs) if plans is None else plans
+    ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
+    every = frame[frame["id"].isin(ids)] if len(frame) else frame
+    found = _finished(every, score)
     # Only what a study is about is bootstrapped, and not where it draws a curve.
     often = score == "test" and len(study.compare) <= _MOST_BOOTSTRAPPED
     absent = {cell.cell.dataset: (unavailable or {}).get(cell.cell.dataset, NOT_RUN) for cell in plans}
     cells = [_cell(study, protocol, cell, found, absent[cell.cell.dataset], often) for cell in plans]
-    ids = {trial.id for cell in plans for trials in cell.trials.values() for trial in trials}
-    every = frame[frame["id"].isin(ids)] if len(frame) else frame
     own = every.drop_duplicates("id") if len(frame) else frame
     told = tuple(_corrected(cells))
     return Outcome(study, protocol, told, len(ids), len(own), costs(every), provenance(own), max_epochs)
@@ -224,7 +226,7 @@ def _finished(frame: pd.DataFrame, score: str) -> dict[str, Run]:
     if frame.empty:
         return {}
     rows = frame.drop_duplicates("id")
-    seconds = frame.groupby("id")["seconds"].sum()
+    seconds = frame.groupby("id")["seconds"].sum().to_dict()
     if "class_use_last" not in rows:
         rows = rows.assign(class_use_last=math.nan)
     columns = [rows[name].tolist() for name in ("id", "split", "seed", "val", score, "precision", "class_use_last")]

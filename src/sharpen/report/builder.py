@@ -18,6 +18,7 @@ from sharpen.report.shares import run_seconds
 from sharpen.report.study import ranking_report, study_report
 from sharpen.store import Store
 from sharpen.studies import Study, load_study
+from sharpen.studies.plan import CellPlan, plan
 from sharpen.studies.protocol import ALL, rate_of
 from sharpen.studies.tuning import CHOSEN
 from sharpen.studies.work import why_no_data
@@ -42,15 +43,24 @@ class Reader:
         # With what was run again for a trace: its scores do not count, its time does.
         self.frame = store.runs()
         self._found: dict[tuple[str, str, str], Outcome] = {}
+        self._plans: dict[tuple[str, str], tuple[Study, list[CellPlan]]] = {}
 
     def outcome(self, study: Study, protocol: str, score: str = "test") -> Outcome:
         """What the records say about a study under a protocol, by their score or by another of their columns."""
         known = self._found.get((study.name, protocol, score))
         if known is None or known.study != study:
             missing, limit = self.unavailable, self.max_epochs
-            known = outcome(study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score)
+            plans = self._planned(study, protocol)
+            known = outcome(study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score, plans=plans)
             self._found[study.name, protocol, score] = known
         return known
+
+    def _planned(self, study: Study, protocol: str) -> list[CellPlan]:
+        """The trials of a study: one plan for all scores."""
+        known = self._plans.get((study.name, protocol))
+        if known is None or known[0] != study:
+            known = self._plans[study.name, protocol] = study, plan(study, protocol, max_epochs=self.max_epochs)
+        return known[1]
 
     def protocols(self, study: Study) -> list[str]:
         """The protocols under which a study has a finished comparison, or any record; else the first of its own."""
