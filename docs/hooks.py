@@ -21,7 +21,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is made, and what lies elsewhere in the repository."""
     files.append(File.generated(config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
     files.append(File.generated(config, "reference/commands.md", content=commands()))
-    pages = [ROOT / "results" / "page.html", ROOT / "results" / "few-labels" / "page.html"]
+    folders = (ROOT / "results", ROOT / "results" / "label-rates", ROOT / "results" / "few-labels")
+    pages = [folder / "page.html" for folder in folders]
     for path in [*pages, *sorted((ROOT / "results" / "figures").glob("*.png"))]:
         name = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, name, abs_src_path=str(path)))

@@ -82,6 +82,7 @@ def findings_blocks(
         "over-graphs": lambda: over_graphs(found),
         "easy-splits": lambda: f"{easy_splits(found)}\n\n{ranks_by_draws(found)}",
         "tuning": lambda: tuning(found),
+        "tuning-draws": lambda: tuning(found, "main-five", "paired"),
         "lambda-beside": lambda: lambda_beside(found),
         "message-passing": lambda: no_message_passing(found),
         "seeds": lambda: seeds(found, frame),

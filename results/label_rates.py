@@ -24,16 +24,21 @@ from sharpen.store import Store
 from sharpen.studies import load_study
 from sharpen.studies.protocol import ALL
 
-# What markers begin with, and the study whose numbers stand there.
-_STUDIES = {"label-rates": "label-rates-small", "layer-norm": "label-rates-layer-norm"}
-_STORE = Path(__file__).parent / "few-labels" / "store"
+_RESULTS = Path(__file__).parent
+# What markers begin with, and the study whose numbers stand there with the folder of its records.
+_STUDIES = {
+    "label-rates": ("label-rates", _RESULTS / "store"),
+    "small": ("label-rates-small", _RESULTS / "few-labels" / "store"),
+    "layer-norm": ("label-rates-layer-norm", _RESULTS / "few-labels" / "store"),
+}
 
 
 def blocks(reports: Mapping[str, Report]) -> dict[str, Callable[[], str]]:
     """What makes each block, by its name."""
 
     def table(report: Report, ending: str) -> str:
-        return next(to_markdown(each) for each in report.tables if each.title.endswith(ending))
+        """One for each model, of those whose title ends so."""
+        return "\n\n".join(to_markdown(each).strip() for each in report.tables if each.title.endswith(ending))
 
     made: dict[str, Callable[[], str]] = {}
     for name, report in reports.items():
@@ -45,10 +50,10 @@ def blocks(reports: Mapping[str, Report]) -> dict[str, Callable[[], str]]:
     return made
 
 
-def reports_of(store: Path = _STORE) -> dict[str, Report]:
+def reports_of() -> dict[str, Report]:
     """The reports of the studies, each over all of its numbers of labels, by what their markers begin with."""
-    reader = Reader(Store(store), {})
-    return {name: reader.report(load_study(study), ALL) for name, study in _STUDIES.items()}
+    readers = {store: Reader(Store(store), {}) for _, store in _STUDIES.values()}
+    return {name: readers[store].report(load_study(study), ALL) for name, (study, store) in _STUDIES.items()}
 
 
 def filled(path: Path, reports: Mapping[str, Report]) -> str:
@@ -61,13 +66,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Update the numbers of the number of labels in a Markdown file.")
     parser.add_argument("file", type=Path, help="the file, such as docs/guide/few-labels.md")
     parser.add_argument("--figures", type=Path, help="folder in which to draw the gain against the number of labels")
-    parser.add_argument("--store", type=Path, default=_STORE, help="folder of records")
     given = parser.parse_args()
-    reports = reports_of(given.store)
-    given.file.write_bytes(filled(given.file, reports).encode())  # the same line ends everywhere
+    reports = reports_of()
+    text = filled(given.file, reports)
+    given.file.write_bytes(text.encode())  # the same line ends everywhere
     for name, report in reports.items():
-        if given.figures is not None:
-            save_figure(draw(report.figures["label-rates"]), given.figures / f"{_STUDIES[name]}.png")
+        picture = f"{report.study.name}.png"
+        if given.figures is not None and picture in text:
+            save_figure(draw(report.figures["label-rates"]), given.figures / picture)
         print(blocks(reports)[name]())
 
 

@@ -19,15 +19,20 @@ NAMES = "Cora CiteSeer PubMed Computer Photo CS Physics Squirrel Chameleon Mines
 TITLES = {name.lower(): name for name in NAMES.split()}
 GRAPHS = list(TITLES)
 MODELS = ["gcn", "sage", "gat"]
-COLUMNS = ["id", "dataset", "model", "split", "seed", "lam", "lam_labeled", "lam_max", "q", "balance", "sharpen_val", "lr", "val",
-           "test", "created"]  # fmt: skip
+COLUMNS = ["id", "dataset", "model", "split", "seed", "lam", "lam_labeled", "lam_max", "q", "balance", "sharpen_val", "lr", "dropout",
+           "layers", "hidden", "norm", "residual", "epochs", "val", "test", "created"]  # fmt: skip
+
+with (PAPER / "hyperparameters.csv").open(encoding="utf-8") as lines:
+    SETTINGS = {(row["dataset"], row["model"]): row for row in csv.DictReader(lines)}
+MLP = {"layers": "3", "hidden": "512", "epochs": "1000", "norm": "none", "residual": "false", "lr": "0.001", "dropout": "0.5"}
+SETTINGS |= {(dataset, "mlp"): MLP for dataset in GRAPHS}
 
 pytestmark = pytest.mark.skipif(not STORE.is_dir(), reason="there are no records under results/store")
 
 
 @pytest.fixture(scope="module")
 def records() -> dict[tuple[str, str], pd.DataFrame]:
-    """By dataset and model, of every trial the first record."""
+    """By dataset and model, of every trial the first record; those of the paper's network, whatever its learning rate and dropout."""
     parts = []
     for path in sorted((STORE / "records").glob("*.parquet")):
         table = pq.read_table(path)
@@ -35,13 +40,24 @@ def records() -> dict[tuple[str, str], pd.DataFrame]:
         part["prior"] = table["prior"].to_pandas() if "prior" in table.column_names else None
         parts.append(part.assign(file=path.name))
     every = pd.concat(parts, ignore_index=True).sort_values(["created", "file"], kind="stable").drop_duplicates("id")
-    plain = every[(every["balance"] == 0) & every["prior"].isna()]
-    return dict(list(plain.groupby(["dataset", "model"])))
+    every = every[(every["balance"] == 0) & every["prior"].isna()]
+    return {
+        cell: own[same_network(own, SETTINGS[cell])]
+        for cell, own in every.groupby(["dataset", "model"])
+        if cell in SETTINGS
+    }
+
+
+def same_network(own: pd.DataFrame, setting: dict[str, str]) -> pd.Series:
+    same = (own["norm"] == setting["norm"]) & (own["residual"].astype(bool) == (setting["residual"] == "true"))
+    for name in ("layers", "hidden", "epochs"):
+        same &= own[name] == int(setting[name])
+    return same
 
 
 def protocol(dataset: str, name: str) -> list[tuple[str, int]]:
     given = dataset in ("squirrel", "chameleon", "minesweeper")
-    if name == "paired":
+    if name in ("paired", "ten"):
         draw = (
             "given-{}"
             if given
@@ -49,7 +65,8 @@ def protocol(dataset: str, name: str) -> list[tuple[str, int]]:
             if dataset in GRAPHS[:3]
             else "stratified-60-20-20-seed{}"
         )
-        return [(draw.format(i % 10 if given else i), i) for i in range(20)]
+        few = name == "ten" and dataset not in GRAPHS[:3]  # where a run is dear
+        return [(draw.format(i % 10 if given else i), i) for i in range(10 if few else 20)]
     if given:
         return [(f"given-{i}", i) for i in range(3 if dataset == "minesweeper" else 10)]
     return [
@@ -59,12 +76,18 @@ def protocol(dataset: str, name: str) -> list[tuple[str, int]]:
 
 
 def runs(
-    records, dataset, model, where, *, lam=0.0, labeled=None, q=2.0, meta=False, validation=True
+    records, dataset, model, where, *, lam=0.0, labeled=None, q=2.0, meta=False, validation=True, times=1.0, plus=0.0
 ) -> pd.DataFrame | None:
-    """The runs of one variant in one cell under a protocol, by split and seed; None unless all are there."""
+    """The runs of one variant in one cell under a protocol, by split and seed; None unless all are there.
+
+    The learning rate is so many times the paper's, dropout lies so much above it.
+    """
     own = records.get((dataset, model))
     if own is None:
         return None
+    usual = SETTINGS[dataset, model]
+    rate, dropout = times * float(usual["lr"]), float(usual["dropout"]) + plus
+    own = own[np.isclose(own["lr"], rate, rtol=1e-6, atol=0) & np.isclose(own["dropout"], dropout)]
     if meta:
         own = own[own["lam_max"] == 1]
     else:
@@ -140,8 +163,7 @@ def published() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def star() -> dict[tuple[str, str], float]:
-    with (PAPER / "hyperparameters.csv").open(encoding="utf-8") as lines:
-        return {(row["dataset"], row["model"]): float(row["lambda_star"]) for row in csv.DictReader(lines)}
+    return {cell: float(row["lambda_star"]) for cell, row in SETTINGS.items() if cell[1] in MODELS}
 
 
 def by_graph(records, side, against, where, models=MODELS) -> tuple[list[Graph], list[tuple[str, str]]]:
@@ -299,20 +321,44 @@ def test_the_largest_gradients(rows):
     assert found == pytest.approx([*most, 7], abs=0.006)
 
 
-def test_retuning_is_not_run(records, rows, published):
-    """Its grid has other learning rates than the paper's; what is not there has no numbers."""
-    with (PAPER / "hyperparameters.csv").open(encoding="utf-8") as lines:
-        rates = {(row["dataset"], row["model"]): float(row["lr"]) for row in csv.DictReader(lines)}
-    assert not [cell for cell, lr in rates.items() if cell in records and (records[cell]["lr"] != lr).any()]
-    cells = [(dataset, model) for dataset in GRAPHS for model in MODELS]
-    paper = said(published, "retune", "retuned - ts-tuned", cells)
-    assert numbers(" ".join(rows["retuning learning rate and dropout adds little"])) == pytest.approx(
-        [paper], abs=0.006
-    )
+def test_lambda_by_validation_over_draws(records, rows, published):
+    """The best of five by the mean validation score of 20 draws, or of 10; of equals the one nearest to plain training."""
+
+    def best(dataset, model):
+        tried = [runs(records, dataset, model, "ten", lam=lam) for lam in (0, 0.1, 0.25, 0.5, 1)]
+        if any(own is None for own in tried):
+            return None
+        return max(tried, key=lambda own: (round(own["val"].mean(), 9), -own["lam"].iloc[0]))
+
+    for claim, against, paper in (
+        ("λ by validation improves on plain training (draws; the best of five values)", 0.0, True),
+        ("(not in the paper) λ by validation against a fixed 0.25", 0.25, False),
+    ):
+        graphs, cells = by_graph(records, best, {"lam": against}, "ten")
+        assert len(graphs) >= 7
+        check(rows[claim], graphs, said(published, "main", "ts-tuned", cells) if paper else None)
+
+
+def test_retuning(records, rows, published, star):
+    """The best of nine by the mean validation score; of equals the setting as it is."""
+
+    def best(dataset, model):
+        lam = star[dataset, model]
+        steps = sorted(((t, p) for t in (0.5, 1, 2) for p in (-0.1, 0, 0.1)), key=lambda step: step != (1, 0))
+        tried = [runs(records, dataset, model, "paper", lam=lam, times=t, plus=p) for t, p in steps]
+        if any(own is None for own in tried):
+            return None
+        return max(tried, key=lambda own: round(own["val"].mean(), 9))
+
+    still = lambda dataset, model: runs(records, dataset, model, "paper", lam=star[dataset, model])  # noqa: E731
+    graphs, cells = by_graph(records, best, still, "paper")
+    assert len(graphs) >= 7
+    row = rows["retuning learning rate and dropout adds little (the best of nine settings; one split)"]
+    check(row, graphs, said(published, "retune", "retuned - ts-tuned", cells))
 
 
 def test_no_claim_is_left_out(rows):
-    assert len(rows) == 15
+    assert len(rows) == 17
 
 
 def test_the_table_of_the_readme(records):

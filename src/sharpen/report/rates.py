@@ -34,7 +34,7 @@ QUALITY = {
 """What else is compared, and what to call it; scaled: after temperature scaling on validation labels."""
 _COLORS = ("blue", "vermilion", "green", "pink", "amber", "sky", "wine", "olive", "ink")
 # A collapse loses tens of points; what lies below leaves the picture, and the table has it.
-_LOWEST, _HIGHEST = -30.0, 20.0
+_LOWEST, _HIGHEST = -40.0, 20.0
 # What a rule may not be made of: it knows more than the number of labels.
 _KNOWS_MORE = "prior"
 
@@ -52,6 +52,7 @@ def rates_report(scored: _Scored) -> Report:
         f"{model_title(model)}, {epoch}": _rate_table(epoch, study, scored[score], curves[epoch], model)
         for epoch, score in EPOCHS.items()
         for model in models
+        if any(curve.model == model for curve in curves[epoch])
     }
     findings = [*_gain_sentences(last), *_collapse_sentences(last), *_rule_sentences(study, last)]
     calibration = _quality_table(study, scored)
@@ -224,7 +225,7 @@ def _rate_table(
         )
         for dataset in study.datasets
         for rate in sorted({rate for name, rate in plain if name == dataset})
-        if (side := plain[dataset, rate]).runs
+        if (side := plain[dataset, rate]).n  # runs of before the last epoch was kept have no score there
     ]
     columns = [
         Column("graph", "graph"),
