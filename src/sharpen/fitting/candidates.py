@@ -188,11 +188,14 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
 
 # What a model is worth before any label has spoken, where others are worth 1: on words, and on tables of other columns.
 _TRUST = {
-    True: {"grand": 6.0, "mlp": 0.5, "trees": 0.3},
+    True: {"grand": 12.0, "mlp": 0.5, "trees": 0.3},
     False: {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3},
 }
-# What GRAND keeps of its worth with the balance that is for another number of labels.
-_OF_OTHER_BALANCE = 0.25
+# What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others.
+_OF_OTHER_BALANCE = 0.0625
+# And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and of few labels it cannot be
+# told how much they should count.
+_BESIDE_SPREAD = 0.25
 # Words are columns without a negative entry, so many at least, of which a node has no more than this share.
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
 
@@ -202,19 +205,32 @@ def trust_in(graph: Graph) -> Callable[[Candidate], float]:
 
     >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]], y=[0, *[-1] * (columns - 1)]) for columns in (4, 200))
     >>> trust_in(table)(Candidate("linear")), [trust_in(words)(Candidate("grand", 0.5, balance)) for balance in (1, 3)]
-    (8.0, [1.5, 6.0])
+    (8.0, [0.75, 12.0])
     """
-    x, few = features_of(graph), _usual_labels(graph) <= FEW_LABELS
+    x, few = features_of(graph), has_few_labels(graph)
     entries = x.data if graph.is_sparse else x
     words = graph.num_features >= _FEWEST_WORDS and entries.size and entries.min() >= 0
     words = words and np.count_nonzero(entries) <= _WORDS_OF_A_NODE * graph.num_nodes * graph.num_features
-    worth = _TRUST[bool(words and graph.num_edges)]
+    words = bool(words and graph.num_edges)
+    worth = _TRUST[words]
 
     def trust(candidate: Candidate) -> float:
-        other = candidate.model == "grand" and few != (candidate.balance > 1)
-        return worth.get(candidate.model, 1.0) * (_OF_OTHER_BALANCE if other else 1)
+        own = worth.get(candidate.model, 1.0)
+        if candidate.model != "grand":
+            return own
+        other, beside = few != (candidate.balance > 1), words and candidate.spread
+        return own * (_OF_OTHER_BALANCE if other else 1) * (_BESIDE_SPREAD if beside else 1)
 
     return trust
+
+
+def has_few_labels(graph: Graph) -> bool:
+    """Whether a class has ten labels or fewer, in the median.
+
+    >>> has_few_labels(Graph(x=np.eye(4), edge_index=[[0, 1], [1, 2]], y=[0, 0, 1, -1]))
+    True
+    """
+    return _usual_labels(graph) <= FEW_LABELS
 
 
 def _usual_labels(graph: Graph) -> float:
@@ -225,10 +241,10 @@ def _usual_labels(graph: Graph) -> float:
 
 
 def _first_of(name: str, own: list[Candidate], labels: float) -> list[Candidate]:
-    """What a model is tried with first: plain, a GCN sharpened too, GRAND sharpened in both ways, which is its strength."""
+    """What a model is tried with first: plain, a GCN sharpened too, GRAND with the balance that suits so many labels."""
     sharpened = [candidate for candidate in own if candidate.sharpens][:1]
     if name == "grand" and sharpened:
-        return sorted((c for c in own if c.sharpens), key=lambda c: c.balance, reverse=labels <= FEW_LABELS)[:2]
+        return sorted((c for c in own if c.sharpens), key=lambda c: c.balance, reverse=labels <= FEW_LABELS)[:1]
     if name == "gcn":
         advised = Candidate(name, *first_choice(labels))
         return own[:1] + ([advised] if advised in own else sharpened)

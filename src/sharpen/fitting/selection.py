@@ -27,7 +27,7 @@ from sharpen.fitting.evidence import Evidence
 SHORTLIST, MOST = 6, 6
 # So many of the trusted ones go on, whatever the score of their first round.
 _TRUSTED = 2
-_PRIOR_LABELS = 120
+_PRIOR_LABELS = 240
 # A candidate has its part of the prior unless it is worse than the best by more than so many standard errors.
 _DOUBT = 1.5
 _BAGS, _STEPS = 24, 12
