@@ -197,7 +197,7 @@ def _of_span(x: Any) -> tuple[np.ndarray, np.ndarray]:
     (True, True)
     """
     x = x.astype(np.float64)
-    gram = x @ x.T
+    gram: Any = x @ x.T
     squares, vectors = np.linalg.eigh(gram.toarray() if scipy.sparse.issparse(gram) else gram)
     some = squares >= 1e-12 * squares[-1]
     length = np.sqrt(np.maximum(squares[some], 1e-300))  # rows may all be zero
