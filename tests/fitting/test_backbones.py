@@ -24,6 +24,7 @@ from sharpen.models.custom import register
 from sharpen.models.inputs import Inputs
 from sharpen.training import memory, train
 from sharpen.trial import Record, Trial
+from tests.fitting.camps import two_camps
 
 SETTINGS = {
     "layers": 2, "hidden": 8, "dropout": 0.3, "norm": "none", "residual": False, "input_linear": False,
@@ -209,3 +210,19 @@ def test_a_module_that_takes_edge_weights_gets_them(camps: Graph) -> None:
         expected = module(camps.x, inputs.edge_index, edge_weight=inputs.edge_weight)
     assert with_weights == pytest.approx(expected.numpy(), abs=1e-6)
     assert not np.allclose(with_weights, next(iter(backbone.logits(camps, "model", 2, [run.weights]))))
+
+
+def test_grand_is_held_back_less_where_labels_are_not_few() -> None:
+    seen: list[Trial] = []
+
+    def train_and_note(graph: Graph, trials: list[Trial], **options: Any) -> list[Record]:
+        seen.extend(trials)
+        return train(graph, trials, **options)
+
+    usual = SETTINGS | {"weight_decay": 0.0005, "dropout": 0.5}
+    for labeled, settings in ((10, usual), (40, usual), (40, usual | {"dropout": 0.1})):
+        graph = two_camps(labeled=labeled)
+        Backbone(settings, "cpu", trainer=Trainer(train_and_note)).train(
+            graph, runs(graph, Candidate("grand", 1, 1))[:1]
+        )
+    assert [(t.weight_decay, t.dropout) for t in seen] == [(0.005, 0.5), (0.002, 0.7), (0.002, 0.1)]

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -55,6 +56,21 @@ def test_logistic_regression_is_scikit_learns_on_averaged_features(
     assert model.scores(sparse, model.fit(sparse, known, 2, seed=0, balanced=False), known, 2) == pytest.approx(
         model.scores(graph, state, known, 2), abs=1e-3
     )
+
+
+@pytest.mark.parametrize(("classes", "sparse"), [(2, False), (3, True)])
+def test_more_columns_than_labels_change_no_weight(classes: int, sparse: bool) -> None:
+    """What is learnt in the span of the rows is what scikit-learn finds on all columns; rows may be alike, or all zero."""
+    x, y = np.random.default_rng(0).normal(size=(12, 40)), np.arange(12) % classes
+    x[11] = x[5]
+    model = LogisticRegression(C=10, max_iter=5000, tol=1e-10)
+    learnt = propagated.regression(scipy.sparse.csr_array(x) if sparse else x, y, classes, model)
+    asked = np.random.default_rng(1).normal(size=(5, 40))
+    scores = asked @ learnt["weight"].T + learnt["bias"]
+    expected = LogisticRegression(C=10, max_iter=5000, tol=1e-10).fit(x, y).predict_proba(asked)
+    assert softmax(scores, axis=1) == pytest.approx(expected, abs=1e-6)
+    nothing = propagated.regression(np.zeros((3, 40)), np.array([0, 0, 1]), 2, model)
+    assert not nothing["weight"].any()
 
 
 def test_self_training_learns_from_nodes_that_have_no_label() -> None:

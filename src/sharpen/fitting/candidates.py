@@ -193,8 +193,8 @@ _TRUST = {
 }
 # What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others.
 _OF_OTHER_BALANCE = 0.0625
-# And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and of few labels it cannot be
-# told how much they should count.
+# And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
+# much they should count.
 _BESIDE_SPREAD = 0.25
 # Words are columns without a negative entry, so many at least, of which a node has no more than this share.
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2

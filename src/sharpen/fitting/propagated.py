@@ -18,7 +18,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
 from sharpen.fitting.spreading import features_of
@@ -197,8 +196,8 @@ def _of_span(x: Any) -> tuple[np.ndarray, np.ndarray]:
     (True, True)
     """
     x = x.astype(np.float64)
-    gram = x @ x.T
-    squares, vectors = np.linalg.eigh(gram.toarray() if scipy.sparse.issparse(gram) else gram)
+    gram: Any = x @ x.T
+    squares, vectors = np.linalg.eigh(gram if isinstance(gram, np.ndarray) else gram.toarray())
     some = squares >= 1e-12 * squares[-1]
     length = np.sqrt(np.maximum(squares[some], 1e-300))  # rows may all be zero
     return vectors[:, some] * length, vectors[:, some] / length
