@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from by_graph import CLAIMS, by_graph, claims_table, over_graphs, overlapping_cells
+from by_graph import CLAIMS, by_draw, by_graph, claims_table, over_graphs, overlapping_cells
 from coverage import Left, clean, coverage, missing
 from figures_of_findings import draw_figures
 from in_the_store import (
@@ -82,7 +82,7 @@ def findings_blocks(
         "over-graphs": lambda: over_graphs(found),
         "easy-splits": lambda: f"{easy_splits(found)}\n\n{ranks_by_draws(found)}",
         "tuning": lambda: tuning(found),
-        "tuning-draws": lambda: tuning(found, "main-five", "paired"),
+        "tuning-draws": lambda: f"{tuning(found, 'main-five', 'paired')}\n\n{by_draw(found)}",
         "lambda-beside": lambda: lambda_beside(found),
         "message-passing": lambda: no_message_passing(found),
         "seeds": lambda: seeds(found, frame),
