@@ -33,7 +33,7 @@ _ENOUGH_EDGES = 20
 _AUTO = (*PAPER_MODELS, "appnp", "gprgnn", "grand", *ESTIMATORS)
 _WITHOUT_EDGES = ("mlp", "logistic", "self-training", "linear", "trees")
 # Where labels are few and neighbours alike; and where neighbours differ, or nothing is known.
-_FAMILIES = ("logistic", "self-training", "gcn", "mlp", "grand", "linear", "trees", "sage", "appnp", "gprgnn", "gat")
+_FAMILIES = ("logistic", "self-training", "gcn", "mlp", "linear", "grand", "trees", "sage", "appnp", "gprgnn", "gat")
 _LARGE = ("logistic", "linear", "trees", "mlp", "gcn", "sage", "gprgnn", "appnp", "gat", "grand", "self-training")
 # From so many edges on, what is cheap comes first.
 _MANY_EDGES = 500_000
