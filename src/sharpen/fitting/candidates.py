@@ -186,7 +186,7 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
 
-# What a model is worth before any label has spoken, where others are worth 1: on words, on tables of few columns, and of many others.
+# What a model is worth before any label has spoken, where others are worth 1: on words, on few columns, and on many other columns.
 _OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
 _OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}
 _OF_OTHERS = {"grand": 0.5, "gcn": 0.5, "trees": 0.3}
