@@ -6,9 +6,9 @@ with :math:`v_i` the number of neighbours, how many of them are labeled, and whi
 1 in the place of columns being standardised, extremes over neighbours say nothing of words, and only rows of labeled nodes are ever
 put together: for all others the mean over neighbours is taken of :math:`\hat X U`.
 
-A mean lies nearer to other means than a row to other rows, the more so the more neighbours there are and the fuller the columns; the
-penalty would make of this that neighbours say little. So either part is divided by how far labeled nodes lie from their mean, and the
-part of neighbours counts twice, of which the regression may make less.
+A mean lies nearer to other means than a row to other rows, the more so the more neighbours there are and the fuller the columns;
+the penalty would make of this that neighbours say little. So either part is divided by how far labeled nodes lie from their mean,
+and that of neighbours counts twice, of which the regression may make less.
 """
 
 from __future__ import annotations
