@@ -97,8 +97,8 @@ def _distance(rows: Any) -> float:
     >>> _distance(np.array([[0.0, 3.0], [0.0, 5.0]])), _distance(scipy.sparse.csr_array([[1.0], [1.0]]))
     (1.0, 1.0)
     """
-    squares = rows.multiply(rows) if scipy.sparse.issparse(rows) else np.square(rows)
-    square = float(squares.sum() / rows.shape[0] - np.square(rows.mean(axis=0)).sum())
+    x: Any = scipy.sparse.csr_array(rows)
+    square = float(np.square(x.data).sum() / x.shape[0] - np.square(x.mean(axis=0)).sum())
     return float(np.sqrt(square)) if square > 1e-9 else 1.0
 
 
