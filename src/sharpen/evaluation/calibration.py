@@ -154,7 +154,7 @@ def fit_temperature(logits: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> 
     return float(np.exp(-found.x))
 
 
-def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> _Floats:
+def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0, caution: float = 0.0) -> _Floats:
     r"""How much to listen to each of several opinions: the weights of their log-linear pool of least log-loss.
 
     .. math:: p_i \propto \prod_k q_{ik}^{w_k}, \qquad w_k \ge 0
@@ -166,17 +166,21 @@ def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> _Floa
         opinions: ``[K, N, C]``, logarithms of probabilities, or logits.
         y: ``[N]``.
         smoothing: As for :func:`fit_temperature`.
+        caution: How much it costs if the weights sum to less than 1, so that opinions are unheard: half its square, times this.
 
     >>> sure, guess = np.log([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]), np.log([[0.3, 0.7], [0.6, 0.4], [0.8, 0.2]])
     >>> fit_pool([sure, guess], [0, 1, 0], smoothing=0.2).round(2).tolist()  # the second adds nothing to the first
     [0.63, 0.0]
+    >>> [fit_pool([guess], [1, 0, 1], caution=c).round(2).tolist() for c in (0, 10)]  # what is wrong each time
+    [[0.0], [0.98]]
     """
     z, target = _targets(opinions, y, smoothing, "opinions", 3)
 
     def loss(weights: _Floats) -> tuple[float, _Floats]:
         log_p = log_softmax(np.tensordot(weights, z, 1), axis=1)
-        gap = (np.exp(log_p) - target) / len(target)
-        return float(-(target * log_p).sum(1).mean()), np.tensordot(z, gap, 2)
+        gap, short = (np.exp(log_p) - target) / len(target), max(0.0, 1 - float(weights.sum()))
+        surprise = float(-(target * log_p).sum(1).mean())
+        return surprise + caution / 2 * short**2, np.tensordot(z, gap, 2) - caution * short
 
     start = np.full(len(z), 1 / len(z))
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.001, 1 / COLDEST)] * len(z))

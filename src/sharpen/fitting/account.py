@@ -62,7 +62,7 @@ def expected(honest: HonestPredictions, evidence: Evidence, answers: np.ndarray)
     return {
         **told,
         "accuracy": accuracy,
-        "accuracy_interval": wilson(accuracy * len(y), len(y), _INFLATED),
+        "accuracy_interval": _interval(accuracy, len(y), int((count > 0).sum())),
         "balanced_accuracy": balanced,
         "balanced_accuracy_interval": _balanced_interval(found[count > 0], count[count > 0], balanced),
         **_detail(honest, evidence),
@@ -158,6 +158,17 @@ def _weighted_by_answer(hit: np.ndarray, predicted: np.ndarray, share: np.ndarra
     right = np.bincount(predicted, hit, minlength=len(share))
     count = np.bincount(predicted, minlength=len(share))
     return float((share * (right + 2 * hit.mean()) / (count + 2)).sum())
+
+
+def _interval(accuracy: float, labels: int, classes: int) -> list[float]:
+    """The 95 % interval of the expected accuracy. What is right less often on held-out labels than answers at random would be has
+    been unlucky, since nothing that learns aims to be wrong: the interval then reaches as far as that of answers at random.
+
+    >>> [[round(end, 2) for end in _interval(share, 40, 2)] for share in (0.8, 0.5, 0.3)]
+    [[0.61, 0.91], [0.32, 0.68], [0.16, 0.68]]
+    """
+    low, high = (wilson(share * labels, labels, _INFLATED) for share in (accuracy, max(accuracy, 1 / classes)))
+    return [low[0], high[1]]
 
 
 def _balanced_interval(found: np.ndarray, count: np.ndarray, balanced: float) -> list[float]:

@@ -33,7 +33,7 @@ _ENOUGH_EDGES = 20
 _AUTO = (*PAPER_MODELS, "appnp", "gprgnn", "grand", *ESTIMATORS)
 _WITHOUT_EDGES = ("mlp", "logistic", "self-training", "linear", "trees")
 # Where labels are few and neighbours alike; and where neighbours differ, or nothing is known.
-_FAMILIES = ("logistic", "self-training", "gcn", "mlp", "grand", "linear", "trees", "sage", "appnp", "gprgnn", "gat")
+_FAMILIES = ("logistic", "self-training", "gcn", "mlp", "linear", "grand", "trees", "sage", "appnp", "gprgnn", "gat")
 _LARGE = ("logistic", "linear", "trees", "mlp", "gcn", "sage", "gprgnn", "appnp", "gat", "grand", "self-training")
 # From so many edges on, what is cheap comes first.
 _MANY_EDGES = 500_000
@@ -186,11 +186,10 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
 
-# What a model is worth before any label has spoken, where others are worth 1: on words, and on tables of other columns.
-_TRUST = {
-    True: {"grand": 12.0, "mlp": 0.5, "trees": 0.3},
-    False: {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3},
-}
+# What a model is worth before any label has spoken, where others are worth 1: on words, on few columns, and on many other columns.
+_OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
+_OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}
+_OF_OTHERS = {"grand": 0.5, "gcn": 0.5, "trees": 0.3}
 # What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others.
 _OF_OTHER_BALANCE = 0.0625
 # And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
@@ -209,10 +208,11 @@ def trust_in(graph: Graph) -> Callable[[Candidate], float]:
     """
     x, few = features_of(graph), has_few_labels(graph)
     entries = x.data if graph.is_sparse else x
-    words = graph.num_features >= _FEWEST_WORDS and entries.size and entries.min() >= 0
+    many = graph.num_features >= _FEWEST_WORDS
+    words = many and entries.size and entries.min() >= 0
     words = words and np.count_nonzero(entries) <= _WORDS_OF_A_NODE * graph.num_nodes * graph.num_features
     words = bool(words and graph.num_edges)
-    worth = _TRUST[words]
+    worth = _OF_WORDS if words else _OF_OTHERS if many else _OF_TABLES
 
     def trust(candidate: Candidate) -> float:
         own = worth.get(candidate.model, 1.0)

@@ -18,6 +18,9 @@ METRICS = ("accuracy", "balanced-accuracy")
 _GROUPS = 5
 # So many held-out predictions are enough to weigh a few opinions by.
 _MOST = 5000
+# To be silenced, a candidate has to have surprised by half as many units of log-likelihood more than one that knows nothing: on a
+# dozen labels that it happens to get wrong it would lose its voice, whatever its share, and others be heard that are no better.
+_CAUTION = 10.0
 
 
 def check_metric(metric: str) -> None:
@@ -104,7 +107,8 @@ class Evidence:
         if not len(rows):
             return np.ones(len(opinions))
         some = slice(None, None, -(-len(rows) // _MOST))
-        return fit_pool(opinions[:, some], self.y[rows[some]], smoothing=1 / (len(rows[some]) + 2))
+        labels, caution = len(rows[some]), _CAUTION / len(np.unique(rows))
+        return fit_pool(opinions[:, some], self.y[rows[some]], smoothing=1 / (labels + 2), caution=caution)
 
     def score(self, candidate: Candidate, keep: np.ndarray | None = None, *, first_round: bool = False) -> float:
         """The mean held-out score, over all labeled nodes or those to keep; of all rounds or the first."""
