@@ -102,7 +102,12 @@ def by_draw(found: Found) -> str:
     if not sides:
         return "Not run yet."
     promised = [
-        np.mean([np.mean([a.val - b.val for a, b in zip(*(side.runs for side in pair), strict=True)]) for pair in own.values()])
+        np.mean(
+            [
+                np.mean([a.val - b.val for a, b in zip(*(side.runs for side in pair), strict=True)])
+                for pair in own.values()
+            ]
+        )
         for own in sides.values()
     ]
     gains, beyond = (
@@ -123,7 +128,10 @@ def _sides_by_draw(found: Found, against: str) -> dict[str, dict[str, tuple[Side
             tried = [{(run.split, run.seed): run for run in cell.sides[name].runs} for name in five.study.variants]
             keys = [(run.split, run.seed) for run in cell.sides[against].runs]
             best = tuple(max((each[key] for each in tried), key=lambda run: round(run.val or 0.0, 9)) for key in keys)
-            cells.setdefault(cell.dataset, {})[cell.model] = replace(cell.sides["ts-tuned"], runs=best), cell.sides[against]
+            cells.setdefault(cell.dataset, {})[cell.model] = (
+                replace(cell.sides["ts-tuned"], runs=best),
+                cell.sides[against],
+            )
     return cells
 
 

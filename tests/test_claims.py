@@ -19,12 +19,20 @@ NAMES = "Cora CiteSeer PubMed Computer Photo CS Physics Squirrel Chameleon Mines
 TITLES = {name.lower(): name for name in NAMES.split()}
 GRAPHS = list(TITLES)
 MODELS = ["gcn", "sage", "gat"]
-COLUMNS = ["id", "dataset", "model", "split", "seed", "lam", "lam_labeled", "lam_max", "q", "balance", "sharpen_val", "lr", "dropout",
-           "layers", "hidden", "norm", "residual", "epochs", "val", "test", "created"]  # fmt: skip
+COLUMNS = ["id", "dataset", "model", "split", "seed", "lam", "lam_labeled", "lam_max", "q", "balance", "sharpen_val", "lr",
+           "dropout", "layers", "hidden", "norm", "residual", "epochs", "val", "test", "created"]  # fmt: skip
 
 with (PAPER / "hyperparameters.csv").open(encoding="utf-8") as lines:
     SETTINGS = {(row["dataset"], row["model"]): row for row in csv.DictReader(lines)}
-MLP = {"layers": "3", "hidden": "512", "epochs": "1000", "norm": "none", "residual": "false", "lr": "0.001", "dropout": "0.5"}
+MLP = {
+    "layers": "3",
+    "hidden": "512",
+    "epochs": "1000",
+    "norm": "none",
+    "residual": "false",
+    "lr": "0.001",
+    "dropout": "0.5",
+}
 SETTINGS |= {(dataset, "mlp"): MLP for dataset in GRAPHS}
 
 pytestmark = pytest.mark.skipif(not STORE.is_dir(), reason="there are no records under results/store")
@@ -32,7 +40,7 @@ pytestmark = pytest.mark.skipif(not STORE.is_dir(), reason="there are no records
 
 @pytest.fixture(scope="module")
 def records() -> dict[tuple[str, str], pd.DataFrame]:
-    """By dataset and model, of every trial the first record; those of the paper's network, whatever its learning rate and dropout."""
+    """By dataset and model, of every trial the first record; the paper's network, at any learning rate and dropout."""
     parts = []
     for path in sorted((STORE / "records").glob("*.parquet")):
         table = pq.read_table(path)

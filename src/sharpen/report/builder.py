@@ -51,7 +51,9 @@ class Reader:
         if known is None or known.study != study:
             missing, limit = self.unavailable, self.max_epochs
             plans = self._planned(study, protocol)
-            known = outcome(study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score, plans=plans)
+            known = outcome(
+                study, protocol, self.frame, unavailable=missing, max_epochs=limit, score=score, plans=plans
+            )
             self._found[study.name, protocol, score] = known
         return known
 
