@@ -36,7 +36,7 @@ _TABLES = {
 }
 # Studies that are cut down from another: a cell that is whole in one of them has our number.
 _CUT_DOWN = {"main": "main-five", "retune": "retune-nine"}
-# What is still to run, the least first: study, protocol and models.
+# What is still to run: study and protocol.
 MISSING = (
     ("test-only", "paired"),
     ("entropy-dynamics", "paper"),
@@ -146,7 +146,7 @@ def missing(left: Left) -> str:
     )
     notes = (
         f"On one NVIDIA H200 in TF32, estimated from the records of the same cells; {duration(total)} in all, since the studies "
-        "cut down are parts of the whole ones; smallest cells first; a command that was stopped goes on where it was.",
+        "cut down are parts of the whole ones; a command runs its smallest cells first, and goes on where it was stopped.",
     )
     return to_markdown(Table("Not run: no GPU time was left", columns, tuple(rows), notes))
 

@@ -120,10 +120,17 @@ def tuning(found: Found, study: str = "main", protocol: str = "paper") -> str:
         f"{best.removeprefix('ts-')}."
     )
     by = gains[["graph", "validation", "test", *shown]].groupby("graph", sort=False).mean()
-    rows = tuple((dataset_title(str(g)), *(Value.number(float(v), sign=True) for v in row)) for g, row in by.iterrows())
+    models = {g: [model_title(c.model) for c in cells if c.dataset == g] for g in by.index}
+    rows = tuple(
+        (
+            dataset_title(str(g)) + ("" if len(models[g]) == len(CONVOLUTIONS) else f" ({', '.join(models[g])})"),
+            *(Value.number(float(v), sign=True) for v in row),
+        )
+        for g, row in by.iterrows()
+    )
     titles = ("validation nodes say", "test nodes say", *(f"fixed λ = {name.removeprefix('ts-')}" for name in shown))
     columns = (Column("graph", "graph"), *(Column(k, t, "right") for k, t in zip(by.columns, titles, strict=True)))
-    title = f"The gain of λ by validation, and of a fixed λ, mean over GCN, SAGE and GAT, {protocol} protocol"
+    title = f"The gain of λ by validation, and of a fixed λ, mean over models, {protocol} protocol"
     return f"{text}\n\n{to_markdown(Table(title, columns, rows)).strip()}"
 
 

@@ -44,9 +44,10 @@ def blocks(reports: Mapping[str, Report]) -> dict[str, Callable[[], str]]:
     for name, report in reports.items():
         made[name] = partial(sentences, report.findings)
         made[f"{name}-cost"] = partial(str, f"{report.progress} runs of its plan are recorded: {report.cost}")
-        made[f"{name}-last"] = partial(table, report, "last epoch")
-        made[f"{name}-validation"] = partial(table, report, "epoch by validation")
-        made[f"{name}-calibration"] = partial(table, report, "calibration at the selected epoch")
+        if name == "label-rates":  # the tables of the others are in their reports
+            made[f"{name}-last"] = partial(table, report, "last epoch")
+            made[f"{name}-validation"] = partial(table, report, "epoch by validation")
+            made[f"{name}-calibration"] = partial(table, report, "calibration at the selected epoch")
     return made
 
 

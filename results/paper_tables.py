@@ -161,7 +161,8 @@ def curves(found: Found) -> str:
     for protocol in ("paper", "paired"):
         outcome = found("lambda-curves", protocol)
         drawn = lambda_curves(outcome)
-        if not drawn:
+        # Of another study's few values there is no curve: what they say stands there.
+        if not any(effect.complete for _, effect in outcome.effects("ts--0.5 - baseline")) or not drawn:
             continue
         parts += [
             sentences(band_sentences(drawn, missing_lams(outcome, drawn))),

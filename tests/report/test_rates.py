@@ -133,7 +133,7 @@ def test_the_chart_is_painted_on_paper_and_on_the_page(small, store):
     cora = charts.views["GCN, last epoch"][0]
     assert cora["title"] == "Cora GCN"
     assert [line["name"] for line in cora["series"]][:2] == ["balance-0.25", "ts-0.25"]
-    assert cora["y"]["min"] == -30  # a collapse leaves the picture
+    assert -40 <= cora["y"]["min"] < -30  # a collapse is in the picture
     assert draw(charts) is not None
     page = study_page([report], [], "")
     assert page.chapters[0]["views"][0]["name"] == "every number of labels"

@@ -294,7 +294,7 @@ def test_a_study_with_traces_has_the_table_of_gaps(told):
     assert "change of the gap" in page(report)
     assert any("run without traces" in line and "Cora GAT" in line for line in report.missing)
     assert not any("run without traces" in line and "Cora GCN" in line for line in report.missing)
-    assert set(report.figures) == {"entropy"}  # it is not about test scores
+    assert set(report.figures) == {"entropy", "shannon"}  # it is not about test scores
 
 
 def test_the_comparison_names_every_method_and_cites_it_as_published(told):

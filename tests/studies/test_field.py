@@ -61,7 +61,11 @@ def test_every_method_of_the_field_has_four_configurations_on_draws_that_are_not
     }
     from sharpen.studies.protocol import runs
 
-    shown = {(dataset, split) for dataset in reported.datasets for split, _ in runs(dataset, "paired", reported.runs)}
+    shown = {
+        (dataset, split)
+        for dataset in reported.datasets
+        for split, _ in runs(dataset, "paired", reported.runs[dataset])
+    }
     assert drawn
     assert not drawn & shown
     for cell in plan(tuned, "tuning", ["cora", "squirrel"]):

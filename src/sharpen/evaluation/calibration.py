@@ -155,7 +155,7 @@ def fit_temperature(logits: ArrayLike, y: ArrayLike, smoothing: float = 0.0) -> 
 
 
 def fit_pool(opinions: ArrayLike, y: ArrayLike, smoothing: float = 0.0, caution: float = 0.0) -> _Floats:
-    r"""How much to listen to each of several opinions: the weights of their log-linear pool of least log-loss.
+    r"""How much to listen to each of several opinions: the weights of their log-linear pool of least log-loss plus ``caution``.
 
     .. math:: p_i \propto \prod_k q_{ik}^{w_k}, \qquad w_k \ge 0
 

@@ -161,8 +161,8 @@ def _weighted_by_answer(hit: np.ndarray, predicted: np.ndarray, share: np.ndarra
 
 
 def _interval(accuracy: float, labels: int, classes: int) -> list[float]:
-    """The 95 % interval of the expected accuracy. What is right less often on held-out labels than answers at random would be has
-    been unlucky, since nothing that learns aims to be wrong: the interval then reaches as far as that of answers at random.
+    """The 95 % interval of the expected accuracy. What is right less often on held-out labels than one answer in C at random would
+    be has most likely been unlucky: the upper end is then that of answers at random.
 
     >>> [[round(end, 2) for end in _interval(share, 40, 2)] for share in (0.8, 0.5, 0.3)]
     [[0.61, 0.91], [0.32, 0.68], [0.16, 0.68]]

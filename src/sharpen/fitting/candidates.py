@@ -190,7 +190,8 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
 _OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
 _OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}
 _OF_OTHERS = {"grand": 0.5, "gcn": 0.5, "trees": 0.3}
-# What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others.
+# What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others. A
+# balance up to 1, and none, is for many labels.
 _OF_OTHER_BALANCE = 0.0625
 # And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
 # much they should count.

@@ -18,8 +18,9 @@ METRICS = ("accuracy", "balanced-accuracy")
 _GROUPS = 5
 # So many held-out predictions are enough to weigh a few opinions by.
 _MOST = 5000
-# To be silenced, a candidate has to have surprised by half as many units of log-likelihood more than one that knows nothing: on a
-# dozen labels that it happens to get wrong it would lose its voice, whatever its share, and others be heard that are no better.
+# Weight 0 costs half of this in units of log-likelihood over all labels: to be silenced, a candidate must have been five nats worse
+# than one that knows nothing. On a dozen labels that it happens to get wrong it would otherwise be dropped, and others that are no
+# better kept.
 _CAUTION = 10.0
 
 
@@ -137,10 +138,11 @@ class Evidence:
         return found
 
     def weights(self, candidate: Candidate, keep: np.ndarray | None = None) -> np.ndarray:
-        """How much its opinions count: of least log-loss on held-out labels, all of them or those to keep.
+        """How much its opinions count: of least log-loss on held-out labels, all of them or those to keep, plus caution.
 
         The same for all its runs, which were trained alike: the slice of one would be too few nodes to say. They make scores
-        of the right confidence too; a candidate with one opinion is brought to its temperature.
+        of the right confidence too; a candidate with one opinion is brought to its
+        temperature, or with few labels, if it is too sure, some of the way.
         """
         key = (candidate, b"" if keep is None else keep.tobytes())
         if key not in self._weights:  # the same is asked for by every choice that this candidate may be part of

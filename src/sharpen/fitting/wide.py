@@ -8,7 +8,7 @@ put together: for all others the mean over neighbours is taken of :math:`\hat X 
 
 A mean lies nearer to other means than a row to other rows, the more so the more neighbours there are and the fuller the columns;
 the penalty would make of this that neighbours say little. So either part is divided by how far labeled nodes lie from their mean,
-and that of neighbours counts twice, of which the regression may make less.
+and that of neighbours counts twice, which the regression may shrink.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from sharpen.graph import Graph
 _MOST_COLUMNS = 512
 _STRENGTH = 10.0
 # How far labeled nodes lie from their mean by the means over neighbours, where it is 1 by their own columns. Three or four is
-# better where neighbours are alike and labels few, but costs ten points where edges say nothing; two costs none to speak of.
+# better where neighbours are alike and labels few, but costs ten points where edges say nothing (citation graphs with their edges
+# replaced at random); two costs at most two.
 _AROUND = 2.0
 _UNIT: WeakKeyDictionary[Graph, Any] = WeakKeyDictionary()
 

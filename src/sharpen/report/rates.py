@@ -105,8 +105,9 @@ def _collapse_sentences(curves: Sequence[RateCurve]) -> list[str]:
             for curve, point in worst
         )
         if hit:
+            count = sum(point.collapsed for _, point in hit)
             told.append(
-                f"{variant} empties classes by the last epoch in {sum(p.collapsed for _, p in hit)} runs of {len(hit)} "
+                f"{variant} empties classes by the last epoch in {count} {plural('run', count)} of {len(hit)} "
                 f"{plural('cell', len(hit))}: {named}{' and others' if len(hit) > len(worst) else ''}."
             )
     return told
@@ -120,7 +121,8 @@ def _rule_sentences(study: Study, curves: Sequence[RateCurve]) -> list[str]:
         found = derive_rule(curves, chosen_on, own)
         tested = None if found is None else judge(found.rule, curves, tested_on)
         if tested is not None and tested.cells:
-            whose = ", ".join(map(dataset_title, chosen_on))
+            seen = {curve.dataset for curve in curves}
+            whose = ", ".join(dataset_title(name) for name in chosen_on if name in seen)
             told.append(f"The rule of {whose}: {_verdict(tested, 'the other graphs')}")
     used = _rule_in_use(study, curves)
     if used is not None and (tested := judge(used, curves, study.datasets)).cells:

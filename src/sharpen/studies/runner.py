@@ -200,7 +200,7 @@ class _Here:
         (data, trials, shannon), self._next = self._next, None
         others = self._others()
 
-        def keep(records: list[Record]) -> None:
+        def take_share(records: list[Record]) -> None:
             # What all runners here say together is then the time that the machine was used.
             beside = (others + self._others()) / 2
             take(0, Result([replace(record, seconds=record.seconds / (1 + beside)) for record in records]))
@@ -215,7 +215,7 @@ class _Here:
                     progress=self._progress,
                     shannon=shannon,
                     # What memory or cache divides is kept part by part: no more is lost than what is in flight.
-                    on_records=keep,
+                    on_records=take_share,
                 )
         except StoreError:  # no cell can be kept
             raise
