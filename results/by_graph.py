@@ -242,7 +242,7 @@ CLAIMS = (
     Claim(
         "λ by validation improves on plain training (draws; the best of five values, one for all draws)",
         "holds",
-        "three quarters of it on Cora and CiteSeer; Photo and Physics gain a quarter of a point or less, Squirrel before correction",
+        "three quarters on Cora and CiteSeer; Photo and Physics gain a quarter of a point or less, Squirrel before correction",
         "main-five-paired.md",
         _of_study("main-five", "paired"),
     ),
