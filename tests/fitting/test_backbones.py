@@ -212,7 +212,7 @@ def test_a_module_that_takes_edge_weights_gets_them(camps: Graph) -> None:
     assert not np.allclose(with_weights, next(iter(backbone.logits(camps, "model", 2, [run.weights]))))
 
 
-def test_grand_is_held_back_less_where_labels_are_not_few() -> None:
+def test_grand_is_held_back_on_words_and_less_where_labels_are_not_few() -> None:
     seen: list[Trial] = []
 
     def train_and_note(graph: Graph, trials: list[Trial], **options: Any) -> list[Record]:
@@ -220,9 +220,17 @@ def test_grand_is_held_back_less_where_labels_are_not_few() -> None:
         return train(graph, trials, **options)
 
     usual = SETTINGS | {"weight_decay": 0.0005, "dropout": 0.5}
-    for labeled, settings in ((10, usual), (40, usual), (40, usual | {"dropout": 0.1})):
-        graph = two_camps(labeled=labeled)
+    for labeled, settings, words in (
+        (10, usual, True),
+        (40, usual, True),
+        (40, usual | {"dropout": 0.1}, True),
+        (40, usual, False),
+    ):
+        camps = two_camps(labeled=labeled)
+        x = np.eye(40, 120, dtype=np.float32) if words else camps.x
+        graph = Graph(x=x, edge_index=camps.edge_index, y=camps.y, class_names=["left", "right"])
         Backbone(settings, "cpu", trainer=Trainer(train_and_note)).train(
             graph, runs(graph, Candidate("grand", 1, 1))[:1]
         )
-    assert [(t.weight_decay, t.dropout) for t in seen] == [(0.005, 0.5), (0.002, 0.7), (0.002, 0.1)]
+    assert [(t.weight_decay, t.dropout) for t in seen] == [(0.005, 0.5), (0.002, 0.7), (0.002, 0.1), (0.0005, 0.5)]
+    assert [t.arguments for t in seen] == [{"dropcolumn": 0.3, "consistency": 1.5}] * 3 + [{}]

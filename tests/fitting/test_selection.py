@@ -123,7 +123,7 @@ def test_few_labels_do_not_silence_a_model_and_many_do() -> None:
 
 
 def test_what_paid_on_graphs_of_this_kind_is_trusted_first() -> None:
-    linear, trees, grand = Candidate("linear"), Candidate("trees"), Candidate("grand", 1, 1)
+    linear, trees, grand = Candidate("linear"), Candidate("trees"), Candidate("grand", 0.5, 3)
     table, words = two_camps(), Graph(x=np.eye(200), edge_index=[[0], [1]])
     alike = {trees: [0], GCN: [1], linear: [2], grand: [3]}
     runs = [m for c, nodes in alike.items() for m in runs_of(c, Y, nodes)]
@@ -132,7 +132,7 @@ def test_what_paid_on_graphs_of_this_kind_is_trusted_first() -> None:
     assert on_words[grand] > 2 * on_table.get(grand, 0)
     assert on_table[linear] > on_table[trees]
     of_many = trust_in(Graph(x=np.ones((4, 200)), edge_index=[[0], [1]]))
-    assert of_many(linear) == of_many(MLP) == 1 > of_many(grand)
+    assert of_many(linear) == of_many(MLP) == of_many(Candidate("grand", 1, 1)) == 1 > of_many(grand)
     # Where labels say otherwise, they are heard.
     runs = [m for c, nodes in {GCN: [], grand: list(range(15))}.items() for m in runs_of(c, Y, nodes)]
     assert choose(Evidence(runs, Y, trust=trust_in(words))) == {GCN: 1.0}
@@ -239,8 +239,10 @@ def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     camps = two_camps()
     candidates = order(list_candidates(), camps)
     few, many = Candidate("grand", 0.5, 3), Candidate("grand", 1, 1)
-    assert candidates[:6] == [Candidate("logistic"), GCN, Candidate("gcn", 0.25, 0.25), MLP, Candidate("linear"), few]
-    assert many in candidates[6:]
+    assert candidates[:6] == [Candidate("logistic"), GCN, Candidate("gcn", 0.25, 0.25), MLP, Candidate("linear"), many]
+    assert few in candidates[6:]
+    of_words = order(list_candidates(), dataclasses.replace(camps, x=np.eye(40, 120)))
+    assert of_words.index(few) < of_words.index(many)
     forty = order(list_candidates(), two_camps(labeled=40))  # 20 of each class
     assert forty[2:6] == [SHARP, MLP, Candidate("linear"), many]
     assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (1, 1), (0.5, 3)]

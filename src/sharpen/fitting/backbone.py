@@ -13,7 +13,7 @@ import torch
 
 from sharpen.cluster.pool import IN_THIS_PROCESS, Trainer
 from sharpen.evaluation.collapse import collapse_note
-from sharpen.fitting.candidates import Candidate, has_few_labels
+from sharpen.fitting.candidates import Candidate, has_few_labels, has_words
 from sharpen.fitting.estimators import ESTIMATORS, Estimator, meet_prior
 from sharpen.fitting.folds import balanced_weights
 from sharpen.fitting.runs import Listener, Run
@@ -31,12 +31,14 @@ from sharpen.training.threads import suitable_threads
 from sharpen.training.trials import blueprint_of
 from sharpen.trial import ARCHITECTURE, Trial
 
-# GRAND is narrow, needs more weight decay on features whose rows have length 1, and more epochs, since it sees a part of them only.
-# The more labels speak, the less need weights be held small: with 92 labels of a class of Cora, the weight decay that is best for
-# five costs two points. More dropout in its place gains a little with twenty labels, and costs about as much with five.
-_OF_MODELS: dict[str, dict[str, Any]] = {"grand": {"hidden": 32, "weight_decay": 0.002, "dropout": 0.7, "epochs": 200}}
-_OF_FEW_LABELS: dict[str, dict[str, Any]] = {"grand": {"weight_decay": 0.005, "dropout": 0.5}}
-_ARGUMENTS: dict[str, dict[str, Any]] = {"grand": {"dropcolumn": 0.3, "consistency": 1.5}}
+# GRAND is narrow, and needs more epochs, since it sees a part of the features only. On words, of which a node has few, it needs
+# more weight decay too, columns dropped, and more agreement; on other columns these cost up to fifteen points. The more labels
+# speak, the less need weights be held small: with 92 labels of a class of Cora, the weight decay that is best for five costs two
+# points. More dropout in its place gains a little with twenty labels, and costs about as much with five.
+_OF_MODELS: dict[str, dict[str, Any]] = {"grand": {"hidden": 32, "epochs": 200}}
+_OF_WORDS: dict[str, dict[str, Any]] = {"grand": {"weight_decay": 0.002, "dropout": 0.7}}
+_OF_FEW_WORDS_LABELED: dict[str, dict[str, Any]] = {"grand": {"weight_decay": 0.005, "dropout": 0.5}}
+_WITH_WORDS: dict[str, dict[str, Any]] = {"grand": {"dropcolumn": 0.3, "consistency": 1.5}}
 _USUAL_TRAINING = {"weight_decay": 0.0005, "epochs": 100}
 USUAL = {"layers": 2, "hidden": 64, "dropout": 0.5, "norm": "none", "residual": False, "input_linear": False}
 """The architecture of a fit, unless somebody says otherwise."""
@@ -105,11 +107,12 @@ class Backbone:
             finally:
                 self._tick = None
 
-    def _trial(self, model: str, *, few: bool = False, **fields: Any) -> Trial:
-        """A run of a model: with those of the settings that it takes, and that suit few labels if they are few."""
+    def _trial(self, model: str, *, words: bool = False, few: bool = False, **fields: Any) -> Trial:
+        """A run of a model: with those of the settings that it takes, and that suit words, and few labels, if there are."""
         name = self._names.get(model, model)
         info, settings = model_info(name), dict(self.settings)
-        suitable = {**_OF_MODELS.get(name, {}), **(_OF_FEW_LABELS.get(name, {}) if few else {})}
+        of_words = (_OF_FEW_WORDS_LABELED if few else _OF_WORDS).get(name, {})
+        suitable = {**_OF_MODELS.get(name, {}), **(of_words if words else {})}
         for field, value in suitable.items():  # unless somebody asked for another
             if settings[field] == {**USUAL, **_USUAL_TRAINING}[field]:
                 settings[field] = value
@@ -119,7 +122,8 @@ class Backbone:
             # A model of somebody's own keeps its own defaults: of what it takes, it gets what differs from ours.
             if field in info.settings or (own is not None and value != USUAL[field] and own.takes(field)):
                 settings[field] = value
-        arguments = None if name in PAPER_MODELS else {**_ARGUMENTS.get(name, {}), **(self.model_args or {})} or None
+        of_words = _WITH_WORDS.get(name, {}) if words else {}
+        arguments = None if name in PAPER_MODELS else {**of_words, **(self.model_args or {})} or None
         return Trial(model=name, model_args=arguments, **settings, **fields)
 
     def cost(self, model: str) -> float:
@@ -226,11 +230,12 @@ class Backbone:
         return listener.judged(run, scores, state, ok, seconds=seconds, spread=spread)
 
     def _train(self, listener: Listener, runs: Sequence[Run], spread: bool) -> list[list[Run]]:
-        graph, few = listener.graph, has_few_labels(listener.graph)
+        graph, few, words = listener.graph, has_few_labels(listener.graph), has_words(listener.graph)
         splits = {run.split.name: run.split for run in runs}
         trials = [
             self._trial(
                 run.candidate.model,
+                words=words,
                 few=few,
                 lam=run.candidate.lam,
                 balance=run.candidate.balance,

@@ -181,7 +181,8 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
         if suits(candidate.model):
             by_model.setdefault(candidate.model, []).append(candidate)
     models = sorted(by_model, key=lambda name: rank.get(name, -1))  # somebody's own comes first
-    first = [own for name in models for own in _first_of(name, by_model[name], usual)]
+    strong = "grand" in by_model and _has_few_words_labeled(graph)
+    first = [own for name in models for own in _first_of(name, by_model[name], usual, strong)]
     rest = [(turn, c) for name in models for turn, c in enumerate(by_model[name]) if c not in first]
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
@@ -189,9 +190,9 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
 # What a model is worth before any label has spoken, where others are worth 1: on words, on few columns, and on many other columns.
 _OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
 _OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}
-_OF_OTHERS = {"grand": 0.5, "gcn": 0.5, "trees": 0.3}
+_OF_OTHERS = {"gcn": 0.5, "trees": 0.3}
 # What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others. A
-# balance up to 1, and none, is for many labels.
+# balance above 1 is for few labels on words, any other for the rest.
 _OF_OTHER_BALANCE = 0.0625
 # And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
 # much they should count.
@@ -207,22 +208,29 @@ def trust_in(graph: Graph) -> Callable[[Candidate], float]:
     >>> trust_in(table)(Candidate("linear")), [trust_in(words)(Candidate("grand", 0.5, balance)) for balance in (1, 3)]
     (8.0, [0.75, 12.0])
     """
-    x, few = features_of(graph), has_few_labels(graph)
-    entries = x.data if graph.is_sparse else x
-    many = graph.num_features >= _FEWEST_WORDS
-    words = many and entries.size and entries.min() >= 0
-    words = words and np.count_nonzero(entries) <= _WORDS_OF_A_NODE * graph.num_nodes * graph.num_features
-    words = bool(words and graph.num_edges)
-    worth = _OF_WORDS if words else _OF_OTHERS if many else _OF_TABLES
+    strong, words = _has_few_words_labeled(graph), has_words(graph)
+    worth = _OF_WORDS if words else _OF_OTHERS if graph.num_features >= _FEWEST_WORDS else _OF_TABLES
 
     def trust(candidate: Candidate) -> float:
         own = worth.get(candidate.model, 1.0)
         if candidate.model != "grand":
             return own
-        other, beside = few != (candidate.balance > 1), words and candidate.spread
+        other, beside = strong != (candidate.balance > 1), words and candidate.spread
         return own * (_OF_OTHER_BALANCE if other else 1) * (_BESIDE_SPREAD if beside else 1)
 
     return trust
+
+
+def has_words(graph: Graph) -> bool:
+    """Whether nodes have words for columns, and neighbours.
+
+    >>> has_words(Graph(x=np.eye(200), edge_index=[[0], [1]], y=[0] + [-1] * 199))
+    True
+    """
+    entries = features_of(graph).data if graph.is_sparse else features_of(graph)
+    if graph.num_features < _FEWEST_WORDS or not graph.num_edges or not entries.size or entries.min() < 0:
+        return False
+    return int(np.count_nonzero(entries)) <= _WORDS_OF_A_NODE * graph.num_nodes * graph.num_features
 
 
 def has_few_labels(graph: Graph) -> bool:
@@ -234,6 +242,11 @@ def has_few_labels(graph: Graph) -> bool:
     return _usual_labels(graph) <= FEW_LABELS
 
 
+def _has_few_words_labeled(graph: Graph) -> bool:
+    """Whether GRAND's strong balance pays: on other columns classes seldom empty, and it costs points."""
+    return has_few_labels(graph) and has_words(graph)
+
+
 def _usual_labels(graph: Graph) -> float:
     """How many labels a class has in the median, of those that have some; 0 without any."""
     y = graph.y.numpy()
@@ -241,11 +254,11 @@ def _usual_labels(graph: Graph) -> float:
     return float(np.median(count[count > 0])) if len(count) else 0.0
 
 
-def _first_of(name: str, own: list[Candidate], labels: float) -> list[Candidate]:
-    """What a model is tried with first: plain, a GCN sharpened too, GRAND with the balance that suits so many labels."""
+def _first_of(name: str, own: list[Candidate], labels: float, strong: bool) -> list[Candidate]:
+    """What a model is tried with first: plain, a GCN sharpened too, GRAND with a strong balance or a weaker one."""
     sharpened = [candidate for candidate in own if candidate.sharpens][:1]
     if name == "grand" and sharpened:
-        return sorted((c for c in own if c.sharpens), key=lambda c: c.balance, reverse=labels <= FEW_LABELS)[:1]
+        return sorted((c for c in own if c.sharpens), key=lambda c: c.balance, reverse=strong)[:1]
     if name == "gcn":
         advised = Candidate(name, *first_choice(labels))
         return own[:1] + ([advised] if advised in own else sharpened)
