@@ -239,12 +239,12 @@ def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     camps = two_camps()
     candidates = order(list_candidates(), camps)
     few, many = Candidate("grand", 0.5, 3), Candidate("grand", 1, 1)
-    assert candidates[:6] == [Candidate("logistic"), GCN, Candidate("gcn", 0.25, 0.25), MLP, Candidate("linear"), many]
+    assert candidates[:6] == [Candidate("logistic"), Candidate("linear"), many, GCN, Candidate("gcn", 0.25, 0.25), MLP]
     assert few in candidates[6:]
     of_words = order(list_candidates(), dataclasses.replace(camps, x=np.eye(40, 120)))
     assert of_words.index(few) < of_words.index(many)
     forty = order(list_candidates(), two_camps(labeled=40))  # 20 of each class
-    assert forty[2:6] == [SHARP, MLP, Candidate("linear"), many]
+    assert forty[2:6] == [many, GCN, SHARP, MLP]
     assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (1, 1), (0.5, 3)]
     assert [(c.lam, c.balance) for c in list_candidates("appnp")] == [(0, 0), (0.5, 0.5), (1, 1)]
     assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 1), (0.25, 3)]
@@ -253,7 +253,7 @@ def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     }  # fmt: skip
     assert len(set(candidates)) == len(candidates)
     few = dataclasses.replace(camps, y=torch.where(torch.arange(40) < 6, camps.y, -1))
-    assert order(list_candidates(), few)[1:3] == [Candidate("self-training"), GCN]
+    assert order(list_candidates(), few)[1:3] == [Candidate("self-training"), Candidate("linear")]
     alone = dataclasses.replace(camps, edge_index=torch.empty((2, 0), dtype=torch.long))
     assert {c.model for c in order(list_candidates(), alone)} == {"mlp", "logistic", "linear", "trees"}
     wide = dataclasses.replace(camps, x=np.ones((40, 600)))
