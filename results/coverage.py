@@ -79,7 +79,7 @@ def coverage(found: Found, traced: Callable[[Outcome], Traces], frame: pd.DataFr
     text = (
         f"**Of the {want} cells that the paper's tables and figures have on the ten graphs at hand, {have} have our number, "
         f"{over_draws} of them over draws of the split; {want - have} have none: the table says why.** WikiCS, Amazon-Ratings, "
-        f"Roman-Empire and ogbn-arxiv are not at hand. All records together, each run once: {cost_sentence(costs(frame))}"
+        f"Roman-Empire and ogbn-arxiv are not at hand. All records, those beyond the paper too: {cost_sentence(costs(frame))}"
     )
     columns = (
         Column("table", "of the paper"),
