@@ -42,6 +42,7 @@ results: $(READY)
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report --store results/store --out results --figures
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/python results/findings.py docs/findings.md docs/evidence.md --results results
 	$(BIN)/python results/field.py report docs/field.md
+	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report field field-tuning --store results/store --out results/field
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report label-rates --protocol all --store results/store --out results/label-rates --figures
 	SHARPEN_DATA=$${SHARPEN_DATA:-$(wildcard ../shared/data)} $(BIN)/sharpen study report label-rates-small label-rates-layer-norm --protocol all --store results/few-labels/store --out results/few-labels --figures
 	$(BIN)/python results/label_rates.py docs/guide/few-labels.md --figures docs/images

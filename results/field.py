@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, stdev
 
+from field_figure import plot
 from findings import fill
 
 from sharpen import InputError, Trial, load_dataset, train
@@ -26,15 +27,14 @@ from sharpen.models.zoo.settings import settings_of
 from sharpen.paper import published
 from sharpen.report.builder import Reader
 from sharpen.report.cells import Value
-from sharpen.report.figures.style import new_figure, save_figure
-from sharpen.report.leaderboard import board_sentences, board_table, ranks_table
+from sharpen.report.leaderboard import board_sentences, board_table, gains_table, ranks_table
 from sharpen.report.names import dataset_title, model_title
 from sharpen.report.study_text import cost_sentence, sentences
 from sharpen.report.tables import Column, Place, Table, to_markdown
 from sharpen.store import Store
 from sharpen.studies import load_study
 
-FIGURE = Path("results/figures/field-time.svg")
+FIGURE = Path("results/figures/field-time.png")
 CHECKS = Path(__file__).parents[1] / "docs" / "measurements" / "field-checks.csv"
 CHECKED, CHECK_COLUMNS = 10, ["dataset", "model", "split", "n", "mean", "sd", "device"]
 
@@ -108,7 +108,11 @@ def blocks(field: Outcome, tuning: Outcome, boards: list[Leaderboard]) -> dict[s
         if not run:
             return "There is no table yet."
         return "\n\n".join(
-            [to_markdown(ranks_table(mean_ranks(boards))), *(to_markdown(board_table(board)) for board in run)]
+            [
+                to_markdown(ranks_table(mean_ranks(boards))),
+                to_markdown(gains_table(boards)),
+                *(to_markdown(board_table(board)) for board in run),
+            ]
         )
 
     def cost() -> str:
@@ -138,28 +142,6 @@ def filled(path: Path, reader: Reader) -> str:
     field = reader.outcome(load_study("field"), "paired")
     made = blocks(field, reader.outcome(load_study("field-tuning"), "tuning"), leaderboards(field))
     return fill(path.read_text(encoding="utf-8"), made)
-
-
-def plot(boards: list[Leaderboard], path: Path) -> None:
-    """Score against the time of a run: a panel for each graph, a named point for each method."""
-    rows = -(-len(boards) // 2)
-    figure = new_figure(9, 3.4 * rows)
-    for axes, board in zip(figure.subplots(rows, 2, squeeze=False).ravel(), [*boards, None], strict=False):
-        if board is None:
-            axes.set_axis_off()
-            continue
-        for one in board.ranked:
-            if one.seconds is not None and one.mean is not None:
-                axes.plot(one.seconds, one.mean, "o", color="#333333", markersize=3)
-                axes.annotate(
-                    model_title(one.model),
-                    (one.seconds, one.mean),
-                    xytext=(3, 2),
-                    textcoords="offset points",
-                    fontsize=6,
-                )
-        axes.set(title=dataset_title(board.dataset), xscale="log", xlabel="seconds per run", ylabel="test score, %")
-    save_figure(figure, path)
 
 
 def main() -> None:

@@ -231,6 +231,15 @@ def test_the_time_that_a_limit_is_said_to_need_is_enough(tmp_path, tiny, monkeyp
     assert run(study, store, device="cpu", time_limit=1.01 * needed).trained > 0
 
 
+def test_a_time_limit_counts_that_other_runners_have_the_machine_too(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(runner_module.time, "monotonic", lambda: 0.0)
+    study, store = load_study(tiny), Store(tmp_path / "store")
+    alone = run(study, store, device="cpu", time_limit=0.0).needed
+    monkeypatch.setattr(runner_module._Here, "_others", lambda here: 3)
+    assert run(study, store, device="cpu", time_limit=0.0).needed == pytest.approx(4 * alone)
+    assert run(study, store, device="cpu", time_limit=2 * alone).trained == 0
+
+
 def test_a_limit_that_let_something_be_trained_is_not_called_too_short(tmp_path, tiny, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(runner_module.time, "monotonic", lambda: clock[0])

@@ -59,12 +59,42 @@ class Leaderboard:
         return tuple(one for one in self.standings if one.rank is not None)
 
     @property
+    def waiting(self) -> int:
+        """How many methods have no score."""
+        return len(self.standings) - len(self.ranked)
+
+    @property
+    def moves(self) -> tuple[tuple[str, int, int], ...]:
+        """Methods with a published score, the best here first: each with its place here and its published one, among themselves."""
+        both = [one for one in self.ranked if one.place is not None]
+        return tuple(
+            (one.model, 1 + sum((k.rank or 0) < (one.rank or 0) for k in both), one.place or 0) for one in both
+        )
+
+    @property
     def agreement(self) -> float | None:
         """Kendall's τ between the order here and the published one, over methods that are in both; None for fewer than four."""
-        both = [one for one in self.ranked if one.place is not None]
-        if len(both) < 4:
+        if len(self.moves) < 4:
             return None
-        return float(stats.kendalltau([one.rank for one in both], [one.place for one in both]).statistic)
+        _, here, there = zip(*self.moves, strict=True)
+        return float(stats.kendalltau(here, there).statistic)
+
+    @property
+    def leaning(self) -> float | None:
+        """Spearman's ρ between the plain score and what sharpening changes; None for fewer than four methods."""
+        after = self.sharpened
+        plain = {one.model: one.mean or 0.0 for one in self.ranked if one.model in after}
+        if len(plain) < 4:
+            return None
+        return float(
+            stats.spearmanr(list(plain.values()), [after[model] - mean for model, mean in plain.items()]).statistic
+        )
+
+    @property
+    def sharpened(self) -> Mapping[str, float]:
+        """The mean test score with sharpening, by method."""
+        known = ((one, one.gain.difference) for one in self.ranked if one.gain is not None)
+        return {one.model: (one.mean or 0.0) + gain.difference for one, gain in known if gain is not None}
 
 
 def leaderboards(field: Outcome) -> list[Leaderboard]:
@@ -74,7 +104,7 @@ def leaderboards(field: Outcome) -> list[Leaderboard]:
     >>> from sharpen.studies import load_study
     >>> cora = leaderboards(outcome(load_study("field"), "paired"))[0]
     >>> cora.dataset, cora.ranked, cora.standings[0].reason
-    ('cora', (), 'its configuration is not chosen yet')
+    ('cora', (), 'not run yet')
     """
     return [_board(dataset, field) for dataset in field.study.datasets]
 

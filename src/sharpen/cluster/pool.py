@@ -111,6 +111,9 @@ class Pool:
         """The name that records will have; None if there may be several."""
         return "cpu" if self.kind == "cpu" else None
 
+    # A population has its GPU or CPU for itself.
+    sharers = 1
+
     @property
     def slots(self) -> int:
         """How many populations the cluster can train at a time, now."""

@@ -11,7 +11,7 @@ import numpy as np
 from sharpen.analysis.leaderboard import Leaderboard, MeanRanks, Standing, leaderboards, mean_ranks
 from sharpen.analysis.outcome import Outcome
 from sharpen.report.blocks import FOUND, Block, Report, Sentences, Tables
-from sharpen.report.cells import Value
+from sharpen.report.cells import Value, number
 from sharpen.report.names import dataset_title, model_title
 from sharpen.report.study import study_report
 from sharpen.report.tables import Column, Place, Table
@@ -78,6 +78,39 @@ def ranks_table(found: MeanRanks) -> Table:
     return Table(f"Mean ranks over {found.graphs} graphs", columns, rows, notes=(note,))
 
 
+def gains_table(boards: Sequence[Leaderboard]) -> Table:
+    """Does sharpening help this method: a row for each, a column for each graph; the largest mean gain first.
+
+    >>> gains_table([Leaderboard("cora", (Standing("gcn", 84.5, 0.5, 10, rank=1),))]).rows
+    ()
+    """
+    gains = {
+        (one.model, board.dataset): one.gain.difference
+        for board in boards
+        for one in board.ranked
+        if one.gain is not None and one.gain.difference is not None
+    }
+    graphs = [board.dataset for board in boards if any(graph == board.dataset for _, graph in gains)]
+    mean = {
+        model: float(np.mean([gain.difference for (own, _), gain in gains.items() if own == model]))
+        for model in dict.fromkeys(model for model, _ in gains)
+    }
+
+    def place(model: str, graph: str) -> Place:
+        gain = gains.get((model, graph))
+        return None if gain is None else Value.gain(gain.difference, gain.t_interval, gain.n, tell_n=False)
+
+    return Table(
+        "Does sharpening help?",
+        (Column("method", "method"), *(Column(graph, dataset_title(graph), "right") for graph in graphs)),
+        tuple(
+            (model_title(model), *(place(model, graph) for graph in graphs))
+            for model in sorted(mean, key=mean.__getitem__, reverse=True)
+        ),
+        notes=("Sharpened − plain, paired on the draws, with 95 % t intervals; bold where they exclude zero.",),
+    )
+
+
 def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
     """What the boards say, in a few sentences; one that says so if nothing was run.
 
@@ -92,20 +125,60 @@ def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
     for board in run:
         first, *others = board.ranked
         tied = sum(one.low == 1 for one in others)
-        more = f"; {tied} more may be" if tied else ""
-        told.append(f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {1 + len(others)}{more}.")
-    taus = [board.agreement for board in run if board.agreement is not None]
-    if taus:
+        more = f", and {tied} more may be" if tied else ""
+        left = f" ({board.waiting} not run yet)" if board.waiting else ""
         told.append(
-            f"The order agrees with the published one by Kendall's τ = {np.median(taus):.2f} (the median of {len(taus)} graphs; "
-            "1 is the same order, 0 none)."
+            f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {1 + len(others)}{left}{more}."
         )
-    gains = [one.gain for board in run for one in board.ranked if one.gain is not None and one.gain.difference]
-    if gains:
-        verdicts = [effect.verdict for effect in gains]
+    return [*told, *_order_sentences(run), *_gain_sentences(run)]
+
+
+def _order_sentences(run: Sequence[Leaderboard]) -> list[str]:
+    """How much of the published order survives."""
+    known = [(board, board.agreement) for board in run if board.agreement is not None]
+    if not known:
+        return []
+    parts = []
+    for board, agreement in known:
+        count, (top, here, _) = len(board.moves), min(board.moves, key=lambda move: move[2])
+        name, now, before = max(board.moves, key=lambda move: move[1] - move[2])
+        fell = f"; {model_title(name)} falls from {before} to {now}" if now > before and name != top else ""
+        parts.append(
+            f"{dataset_title(board.dataset)} {agreement:.2f} (of {count} published methods the first, {model_title(top)}, is "
+            f"{here} here{fell})"
+        )
+    told = "; ".join(parts)
+    return [f"The published order, by Kendall's τ (1 is the same order, 0 none): {told}."]
+
+
+def _gain_sentences(run: Sequence[Leaderboard]) -> list[str]:
+    """Whom sharpening helps."""
+    gains = {
+        (board.dataset, one.model): one.gain
+        for board in run
+        for one in board.ranked
+        if one.gain is not None and one.gain.difference is not None
+    }
+    if not gains:
+        return []
+    parts = []
+    for board in run:
+        verdicts = [gain.verdict for (graph, _), gain in gains.items() if graph == board.dataset]
+        parts.append(
+            f"{dataset_title(board.dataset)} {verdicts.count('gain')} gain, {verdicts.count('loss')} lose of {len(verdicts)}"
+        )
+    sure = [gain for gain in gains.values() if gain.verdict != "unclear" and (gain.corrected_p or 1.0) <= 0.05]
+    up = sum(gain.verdict == "gain" for gain in sure)
+    told = [
+        f"Sharpening (95 % t interval): {'; '.join(parts)}. Corrected over the {len(gains)} pairs (Holm), {up} gain and "
+        f"{len(sure) - up} lose."
+    ]
+    if firsts := [(board, max(board.sharpened, key=board.sharpened.__getitem__)) for board in run if board.sharpened]:
+        named = (f"{dataset_title(b.dataset)} {model_title(m)} ({number(b.sharpened[m])})" for b, m in firsts)
+        told.append(f"Sharpened, the first is: {', '.join(named)}.")
+    if leaning := [f"{dataset_title(b.dataset)} {number(b.leaning)}" for b in run if b.leaning is not None]:
         told.append(
-            f"Sharpening: of {len(gains)} pairs, {verdicts.count('gain')} gain, {verdicts.count('loss')} lose, "
-            f"{verdicts.count('unclear')} show no clear difference (95 % t interval)."
+            f"Who scores less without it changes more with it where Spearman's ρ of both is near −1: {', '.join(leaning)}."
         )
     return told
 
@@ -122,5 +195,5 @@ def field_report(outcome: Outcome) -> Report:
     own: list[Block] = [Sentences(FOUND, tuple(board_sentences(boards)))]
     if run := [board for board in boards if board.ranked]:
         own.append(Tables("The leaderboard", {dataset_title(board.dataset): board_table(board) for board in run}))
-        own.append(Tables("Over graphs", {"ranks": ranks_table(mean_ranks(boards))}))
+        own.append(Tables("Over graphs", {"ranks": ranks_table(mean_ranks(boards)), "gains": gains_table(boards)}))
     return replace(report, blocks=(*own, *(block for block in report.blocks if block.title != FOUND)))

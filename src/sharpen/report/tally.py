@@ -99,6 +99,8 @@ def side_words(outcome: Outcome, name: str) -> str:
     """
     study = outcome.study
     names = study.choose.get(name, (name,))
+    if any(isinstance(study.variants[own].fields.get("configuration"), int) for own in names):
+        return name  # settings by number: λ is the least of what is different
     cells = [cell for cell in outcome.cells if all(cell.sides[own].trial is not None for own in names)]
     if study.baseline is None or not cells or not all(on_lambda_curve(c, own, study) for c in cells for own in names):
         return name

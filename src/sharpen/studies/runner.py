@@ -154,7 +154,7 @@ def run(
             if stop.is_set():
                 hold = "interrupted"
             elif populations and time_limit is not None:
-                ready = time.monotonic() - start + CAUTION * costs.seconds(populations[0])
+                ready = time.monotonic() - start + CAUTION * costs.seconds(populations[0]) * workers.sharers
                 hold = "time" if ready > time_limit else None
             if populations and hold is None and workers.room:
                 flights.start(populations[0])
@@ -188,6 +188,11 @@ class _Here:
     def room(self) -> int:
         """How many more can be started now."""
         return int(self._next is None)
+
+    @property
+    def sharers(self) -> int:
+        """How many runners have the machine among them: what records say of time is a share of it."""
+        return 1 + self._others()
 
     def start(self, data: Dataset, trials: Sequence[Trial], keep: Collection[str], *, shannon: bool) -> int:
         """Begins to train; gives a number to tell populations apart by."""
