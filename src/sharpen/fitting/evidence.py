@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.special import softmax
@@ -10,9 +11,11 @@ from scipy.special import softmax
 from sharpen.errors import InputError
 from sharpen.evaluation.calibration import fit_pool
 from sharpen.evaluation.paired import PairedDifference, paired_difference
-from sharpen.fitting.candidates import Candidate
+from sharpen.fitting.candidates import Candidate, Trust
 from sharpen.fitting.runs import Run
 
+# What averages over many neighbours, and by how many standard errors it must be better than guessing to be trusted.
+_SMOOTH, _DOUBT = ("logistic", "grand"), 1.64
 METRICS = ("accuracy", "balanced-accuracy")
 # Into so many groups labels are put where each is to be judged by what the others say.
 _GROUPS = 5
@@ -42,7 +45,8 @@ class Evidence:
         runs: All that were trained.
         y: Classes of all nodes, −1 for unknown.
         metric: ``accuracy``, or ``balanced-accuracy``, in which every class counts the same.
-        trust: How much each candidate is worth before any label has spoken (:func:`sharpen.fitting.candidates.trust_in`).
+        trust: How much each candidate is worth by what is known of graphs of this kind
+            (:func:`sharpen.fitting.candidates.trust_in`).
     """
 
     def __init__(
@@ -50,9 +54,9 @@ class Evidence:
         runs: Sequence[Run],
         y: np.ndarray,
         metric: str = "accuracy",
-        trust: Callable[[Candidate], float] = lambda candidate: 1.0,
+        trust: Trust = lambda candidate, smooth: 1.0,
     ) -> None:
-        self.trust = trust
+        self._trust = trust
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]
         self.num_classes = runs[0].opinions.shape[2]
@@ -66,6 +70,23 @@ class Evidence:
         for candidate, own in self.runs.items():
             if any(run.round_number for run in own):
                 self._first_hits[candidate] = self._mean_hits([m for m in own if m.round_number == 0])
+
+    def trust(self, candidate: Candidate) -> float:
+        """How much a candidate is worth before labels choose between it and others."""
+        return self._trust(candidate, self._smooth)
+
+    @cached_property
+    def _smooth(self) -> bool:
+        """Whether averages over neighbours say something: whether a model of these surprises less, by held-out labels and beyond
+        doubt, than the shares of the classes; yes where none was tried."""
+        models = [c for c in self.sound if c.model in _SMOOTH and not c.spread]
+        share, rows = np.log(np.bincount(self.y) / len(self.y))[self.y], np.arange(len(self.y))
+        for candidate in models:
+            gain = np.log(np.maximum(self.probabilities(candidate)[rows, self.y], 1e-12)) - share
+            gain = gain[~np.isnan(gain)]
+            if gain.mean() > _DOUBT * gain.std() / np.sqrt(len(gain)):
+                return True
+        return not models
 
     @property
     def sound(self) -> list[Candidate]:

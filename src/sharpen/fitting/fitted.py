@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 from sharpen.errors import InputError
 from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
 from sharpen.fitting.backbone import Backbone
-from sharpen.fitting.calibrated import cross_fit
+from sharpen.fitting.calibrated import HonestPredictions, cross_fit
 from sharpen.fitting.candidates import Candidate, trust_in
 from sharpen.fitting.ensemble import Ensemble, build_ensemble
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.identity import identify
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
+from sharpen.fitting.proportions import class_shares, drawn_evenly, reweighted
 from sharpen.fitting.report import FitReport, Report, size_of
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import Found
@@ -130,8 +131,16 @@ def conclude(
     used = build_ensemble(evidence, shares, graph, y, backbone, isolated=isolated, on_all=found.on_all, final=final)
     known = y if used.uses_labels else np.full_like(y, -1)
     delivered = used.probabilities(graph, known, graph.num_classes, backbone)
+    groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
+    honest = cross_fit(evidence, groups, ensemble=ensemble)
+    equal = metric == "balanced-accuracy" or backbone.balanced or backbone.prior is not None
+    factors = None if equal else _factors(delivered, y, honest, evidence)
+    if factors is not None:
+        used, delivered = replace(used, factors=tuple(factors.tolist())), reweighted(delivered, factors)
+        notes = [*notes, _note_of_shares(factors, y, graph.class_names)]
     about_isolated = _account_of_isolated(graph, isolated)
-    parts = _report(evidence, shares, runs_of, found, graph, delivered, ensemble=ensemble, seed=seed, metric=metric)
+    choice = (evidence, shares, runs_of, found, graph, delivered, factors, groups, honest)
+    parts = _report(*choice, ensemble=ensemble, metric=metric)
     warning = parts["surest"]["warning"]
     report = FitReport(
         **parts,
@@ -162,6 +171,7 @@ def conclude(
             on_all=found.on_all,
             final=final,
         )
+        without_labels = replace(without_labels, factors=used.factors)
     known, name = (y, identify(graph)) if used.uses_labels else (np.empty(0, dtype=np.int64), "")
     curves = {
         which: [own.traces for own in evidence.runs.get(candidate.rough, []) if own.ok and own.traces]
@@ -180,6 +190,30 @@ def _temperature_of_isolated(
     return judge_isolated(evidence, shares, graph, backbone)
 
 
+def _factors(
+    delivered: np.ndarray, y: np.ndarray, honest: HonestPredictions, evidence: Evidence
+) -> np.ndarray | None:
+    """By how much each class is more common among unlabeled nodes than among the labels; None where labels say it themselves, and
+    where held-out labels are not told better than by guessing, so that predictions cannot say it."""
+    count = np.bincount(y[y >= 0], minlength=delivered.shape[1])
+    if not drawn_evenly(count) or not (y < 0).any():
+        return None
+    if not beside_guessing(honest, evidence, tuple(map(str, range(len(count)))), "accuracy")["better"]:
+        return None
+    return np.where(count > 0, class_shares(delivered[y < 0], count) / np.maximum(count, 1) * count.sum(), 1.0)
+
+
+def _note_of_shares(factors: np.ndarray, y: np.ndarray, class_names: Sequence[str]) -> str:
+    count = np.bincount(y[y >= 0], minlength=len(factors))
+    shares = factors * count / count.sum()
+    order = np.argsort(-shares, kind="stable")[:6]
+    said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in order)
+    return (
+        "classes have as many labels each, so that these do not say how common classes are; by what is predicted they are taken for "
+        f"{said}{', ...' if len(shares) > len(order) else ''}; whoever knows better can give the class proportions"
+    )
+
+
 def _without_labels(shares: Shares) -> Shares:
     """The same where no label can be spread: a candidate alone has the share that it had alone and beside spread labels."""
     alone: Shares = {}
@@ -195,14 +229,13 @@ def _report(
     found: Found,
     graph: Graph,
     delivered: np.ndarray,
+    factors: np.ndarray | None,
+    groups: Sequence[np.ndarray],
+    used: HonestPredictions,
     *,
     ensemble: bool,
-    seed: int,
     metric: str,
 ) -> dict[str, Any]:
-    y = graph.y.numpy()
-    groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
-    used = cross_fit(evidence, groups, ensemble=ensemble)
     asked = sides(evidence, groups, ensemble=ensemble, graph=graph.num_edges > 0)
     answers = [
         verdict(question, evidence, groups, both, helps=_mostly(QUESTIONS[question], shares), metric=metric)
@@ -213,7 +246,7 @@ def _report(
         for question, both in asked.items()
         for word, side in zip(("with", "without"), both, strict=True)
     }
-    unlabeled = y < 0
+    unlabeled = graph.y.numpy() < 0
     predicted = np.bincount(delivered[unlabeled].argmax(1), minlength=graph.num_classes)
     count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
     return {
@@ -224,7 +257,7 @@ def _report(
         "guessing": beside_guessing(used, evidence, graph.class_names, metric),
         "predicted": dict(zip(graph.class_names, predicted.tolist(), strict=True)),
         "verdicts": [asdict(answer) for answer in answers],
-        "expected": expected(used, evidence, predicted),
+        "expected": expected(used, evidence, predicted, factors),
         "baselines": baselines,
         "coverage": what_abstaining_buys(used, evidence),
         "surest": surest(used, evidence, delivered[unlabeled].max(1)),
