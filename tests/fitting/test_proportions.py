@@ -12,7 +12,7 @@ from sharpen.fitting.account import expected
 from sharpen.fitting.calibrated import HonestPredictions
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.proportions import class_shares, drawn_evenly, reweighted
+from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted
 from sharpen.graph import Graph
 from tests.fitting.camps import runs_of
 
@@ -26,35 +26,43 @@ def clouds(rare: float, nodes: int = 4000, apart: float = 2.0) -> tuple[np.ndarr
     return x, y, density / density.sum(1, keepdims=True)
 
 
-def test_shares_are_found_and_answers_are_those_of_one_who_knew_them() -> None:
+EVEN = clouds(0.5, nodes=200)[2]
+
+
+def test_shares_are_found_and_answers_are_nearly_those_of_one_who_knew_them() -> None:
     _, y, p = clouds(0.15)
-    count = np.array([100, 100])
-    shares = class_shares(p, count)
-    assert shares == pytest.approx([0.15, 0.85], abs=0.08)
-    told = reweighted(p, shares / 0.5)
-    known = reweighted(p, np.array([0.3, 1.7]))
-    assert (told.argmax(1) == y).mean() == pytest.approx((known.argmax(1) == y).mean(), abs=0.01)
-    assert (told.argmax(1) == y).mean() > (p.argmax(1) == y).mean() + 0.05
+    found = find_proportions(p, EVEN, np.array([100, 100]))
+    assert found.ratios / 2 == pytest.approx([0.15, 0.85], abs=0.1)
+    told, known = (reweighted(p, factors).argmax(1) for factors in (found.factors, np.array([0.3, 1.7])))
+    assert (told == y).mean() == pytest.approx((known == y).mean(), abs=0.01)
+    assert (told == y).mean() > (p.argmax(1) == y).mean() + 0.05
 
 
 def test_where_classes_are_alike_nothing_is_changed() -> None:
     _, _, p = clouds(0.5)
-    assert class_shares(p, np.array([100, 100])) == pytest.approx([0.5, 0.5], abs=0.02)
+    assert find_proportions(p, EVEN, np.array([100, 100])).ratios == pytest.approx([1, 1], abs=0.05)
+
+
+def test_a_class_that_is_predicted_too_often_is_not_taken_for_common() -> None:
+    _, y, p = clouds(0.5)
+    partial = np.array([0.4, 1.6])
+    found = find_proportions(reweighted(p, partial), reweighted(EVEN, partial), np.array([100, 100]))
+    assert found.ratios == pytest.approx([1, 1], abs=0.1)
+    assert found.factors * partial == pytest.approx([0.8, 0.8], rel=0.15)
 
 
 def test_the_fewer_labels_the_less_is_made_of_predictions() -> None:
     _, _, p = clouds(0.15)
-    rare = [class_shares(p, np.array([n, n]))[0] for n in (3, 5, 10, 20, 100)]
+    rare = [find_proportions(p, EVEN, np.array([n, n])).ratios[0] for n in (3, 5, 10, 20, 100)]
     assert rare == sorted(rare, reverse=True)
-    assert rare[0] > 0.45
+    assert rare[0] > 0.9
 
 
-def test_a_class_without_a_label_has_no_share() -> None:
-    _, _, p = clouds(0.15)
-    with_third = np.hstack([p * 0.99, np.full((len(p), 1), 0.01)])
-    shares = class_shares(with_third, np.array([50, 50, 0]))
-    assert shares[2] == 0
-    assert shares.sum() == pytest.approx(1)
+def test_of_a_class_without_a_label_nothing_is_told() -> None:
+    with_third = [np.hstack([p * 0.99, np.full((len(p), 1), 0.01)]) for p in (clouds(0.15)[2], EVEN)]
+    found = find_proportions(*with_third, np.array([50, 50, 0]))
+    assert found.ratios[2] == found.factors[2] == 1
+    assert found.ratios[:2].mean() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +79,7 @@ def test_what_is_expected_counts_classes_as_they_are_among_the_nodes() -> None:
     for c in (0, 1):
         p[np.flatnonzero(y == c)[:10]] = np.eye(2)[c]
     honest, evidence = HonestPredictions(np.arange(40), p, p), Evidence(runs_of(Candidate("gcn"), y, []), y)
-    told = expected(honest, evidence, np.array([100, 900]), np.array([0.4, 1.6]))
+    told = expected(honest, evidence, np.array([100, 900]), Proportions(*[np.array([0.4, 1.6])] * 2))
     assert told["accuracy"] == pytest.approx(0.2 * 0.5 + 0.8 * 1.0)
     assert told["balanced_accuracy"] == pytest.approx(0.75)
     assert told["after"]["accuracy"] == 0.75  # as labels are

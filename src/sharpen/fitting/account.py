@@ -13,7 +13,7 @@ Nodes that were labeled by chance are more or less like the others; this makes u
 
 Where as many nodes of each class were labeled, and how common classes are was told from predictions
 (:mod:`sharpen.fitting.proportions`), hits are counted class by class of the *label*, and weighted by how common the class is: the
-answers are then those that the held-out labels get with the same factors. All other scores are of the labels as they are.
+answers are then those that the held-out labels get in the same way, and labels count as as many as their weights are worth. All other scores are of the labels as they are.
 
 Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
 hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
@@ -29,7 +29,7 @@ from sharpen.evaluation.calibration import reliability
 from sharpen.evaluation.paired import paired_difference, widened
 from sharpen.fitting.calibrated import HonestPredictions, coverage, quality, wilson
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.proportions import reweighted
+from sharpen.fitting.proportions import Proportions, reweighted
 
 _INFLATED = 1.25
 # The surest answers are looked at separately: so large a share of all, and so many labels at least to say something of them.
@@ -48,25 +48,26 @@ def account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
 
 
 def expected(
-    honest: HonestPredictions, evidence: Evidence, answers: np.ndarray, factors: np.ndarray | None = None
+    honest: HonestPredictions, evidence: Evidence, answers: np.ndarray, proportions: Proportions | None = None
 ) -> dict[str, Any]:
     """What is expected of the answers that are delivered.
 
     Args:
         honest, evidence: As for :func:`account`.
         answers: How many unlabeled nodes are answered with each class.
-        factors: By how much each class is more common among these than among the labels; None where the labels say it.
+        proportions: How common classes are among these; None where the labels say it.
     """
     y, after = evidence.y[honest.rows], honest.after
-    predicted = (after if factors is None else reweighted(after, factors)).argmax(1)
+    predicted = (after if proportions is None else reweighted(after, proportions.factors)).argmax(1)
     hit = predicted == y
     share = (
         answers / answers.sum() if answers.sum() else np.bincount(predicted, minlength=len(answers)) / len(predicted)
     )
-    accuracy = (
-        _weighted_by_answer(hit, predicted, share) if factors is None else float(np.average(hit, weights=factors[y]))
-    )
-    effective = len(y) if factors is None else float(factors[y].sum() ** 2 / np.square(factors[y]).sum())
+    if proportions is None:
+        accuracy, labels = _weighted_by_answer(hit, predicted, share), float(len(y))
+    else:
+        weight = proportions.ratios[y]
+        accuracy, labels = float(np.average(hit, weights=weight)), float(weight.sum() ** 2 / np.square(weight).sum())
     count = np.bincount(y, minlength=evidence.num_classes)
     found = np.bincount(y, hit, minlength=evidence.num_classes)
     told = account(honest, evidence)
@@ -74,7 +75,7 @@ def expected(
     return {
         **told,
         "accuracy": accuracy,
-        "accuracy_interval": _interval(accuracy, effective, int((count > 0).sum())),
+        "accuracy_interval": _interval(accuracy, labels, int((count > 0).sum())),
         "balanced_accuracy": balanced,
         "balanced_accuracy_interval": _balanced_interval(found[count > 0], count[count > 0], balanced),
         **_detail(honest, evidence),

@@ -19,7 +19,7 @@ from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.identity import identify
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
-from sharpen.fitting.proportions import class_shares, drawn_evenly, reweighted
+from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted
 from sharpen.fitting.report import FitReport, Report, size_of
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import Found
@@ -134,12 +134,13 @@ def conclude(
     groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
     honest = cross_fit(evidence, groups, ensemble=ensemble)
     equal = metric == "balanced-accuracy" or backbone.balanced or backbone.prior is not None
-    factors = None if equal else _factors(delivered, y, honest, evidence)
-    if factors is not None:
-        used, delivered = replace(used, factors=tuple(factors.tolist())), reweighted(delivered, factors)
-        notes = [*notes, _note_of_shares(factors, y, graph.class_names)]
+    found_shares = None if equal else _proportions(delivered, y, honest, evidence)
+    if found_shares is not None:
+        used = replace(used, factors=tuple(found_shares.factors.tolist()))
+        delivered = reweighted(delivered, found_shares.factors)
+        notes = [*notes, _note_of_shares(found_shares, y, graph.class_names)]
     about_isolated = _account_of_isolated(graph, isolated)
-    choice = (evidence, shares, runs_of, found, graph, delivered, factors, groups, honest)
+    choice = (evidence, shares, runs_of, found, graph, delivered, found_shares, groups, honest)
     parts = _report(*choice, ensemble=ensemble, metric=metric)
     warning = parts["surest"]["warning"]
     report = FitReport(
@@ -190,27 +191,26 @@ def _temperature_of_isolated(
     return judge_isolated(evidence, shares, graph, backbone)
 
 
-def _factors(
+def _proportions(
     delivered: np.ndarray, y: np.ndarray, honest: HonestPredictions, evidence: Evidence
-) -> np.ndarray | None:
-    """By how much each class is more common among unlabeled nodes than among the labels; None where labels say it themselves, and
-    where held-out labels are not told better than by guessing, so that predictions cannot say it."""
+) -> Proportions | None:
+    """How common classes are among unlabeled nodes; None where labels say it themselves, and where held-out labels are not told
+    better than by guessing, so that predictions cannot say it."""
     count = np.bincount(y[y >= 0], minlength=delivered.shape[1])
     if not drawn_evenly(count) or not (y < 0).any():
         return None
     if not beside_guessing(honest, evidence, tuple(map(str, range(len(count)))), "accuracy")["better"]:
         return None
-    return np.where(count > 0, class_shares(delivered[y < 0], count) / np.maximum(count, 1) * count.sum(), 1.0)
+    return find_proportions(delivered[y < 0], honest.after, count)
 
 
-def _note_of_shares(factors: np.ndarray, y: np.ndarray, class_names: Sequence[str]) -> str:
-    count = np.bincount(y[y >= 0], minlength=len(factors))
-    shares = factors * count / count.sum()
-    order = np.argsort(-shares, kind="stable")[:6]
-    said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in order)
+def _note_of_shares(found: Proportions, y: np.ndarray, class_names: Sequence[str]) -> str:
+    shares = found.ratios * np.bincount(y[y >= 0], minlength=len(class_names)) / (y >= 0).sum()
+    order = np.argsort(-shares, kind="stable")
+    said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in order[:6])
     return (
         "classes have as many labels each, so that these do not say how common classes are; by what is predicted they are taken for "
-        f"{said}{', ...' if len(shares) > len(order) else ''}; whoever knows better can give the class proportions"
+        f"{said}{', ...' if len(shares) > 6 else ''}; whoever knows better can give the class proportions"
     )
 
 
@@ -229,7 +229,7 @@ def _report(
     found: Found,
     graph: Graph,
     delivered: np.ndarray,
-    factors: np.ndarray | None,
+    proportions: Proportions | None,
     groups: Sequence[np.ndarray],
     used: HonestPredictions,
     *,
@@ -257,7 +257,7 @@ def _report(
         "guessing": beside_guessing(used, evidence, graph.class_names, metric),
         "predicted": dict(zip(graph.class_names, predicted.tolist(), strict=True)),
         "verdicts": [asdict(answer) for answer in answers],
-        "expected": expected(used, evidence, predicted, factors),
+        "expected": expected(used, evidence, predicted, proportions),
         "baselines": baselines,
         "coverage": what_abstaining_buys(used, evidence),
         "surest": surest(used, evidence, delivered[unlabeled].max(1)),
