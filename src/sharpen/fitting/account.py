@@ -114,6 +114,17 @@ def beside_guessing(
     }
 
 
+def above_chance(honest: HonestPredictions, evidence: Evidence) -> bool:
+    """Whether held-out labels are told beyond doubt more often than one class has of them.
+
+    Args:
+        honest, evidence: As for :func:`account`.
+    """
+    y = evidence.y[honest.rows]
+    right = int((honest.after.argmax(1) == y).sum())
+    return wilson(right, len(y), _INFLATED)[0] > np.bincount(y).max() / len(y)
+
+
 def surest(honest: HonestPredictions, evidence: Evidence, confidence: np.ndarray) -> dict[str, Any]:
     """What is known of the surest answers: how many held-out labels are answered as surely, and how many of them rightly.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
+from sharpen.fitting.account import above_chance, account, beside_guessing, expected, surest, what_abstaining_buys
 from sharpen.fitting.backbone import Backbone
 from sharpen.fitting.calibrated import HonestPredictions, cross_fit
 from sharpen.fitting.candidates import Candidate, trust_in
@@ -194,12 +194,9 @@ def _temperature_of_isolated(
 def _proportions(
     delivered: np.ndarray, y: np.ndarray, honest: HonestPredictions, evidence: Evidence
 ) -> Proportions | None:
-    """How common classes are among unlabeled nodes; None where labels say it themselves, and where held-out labels are not told
-    better than by guessing, so that predictions cannot say it."""
+    """How common classes are among unlabeled nodes; None where labels say it themselves, or predictions cannot say it."""
     count = np.bincount(y[y >= 0], minlength=delivered.shape[1])
-    if not drawn_evenly(count) or not (y < 0).any():
-        return None
-    if not beside_guessing(honest, evidence, tuple(map(str, range(len(count)))), "accuracy")["better"]:
+    if not drawn_evenly(count) or not (y < 0).any() or not above_chance(honest, evidence):
         return None
     return find_proportions(delivered[y < 0], honest.after, count)
 
