@@ -151,6 +151,8 @@ def test_where_averages_over_neighbours_say_nothing_words_are_columns_of_a_table
     told, nothing = found(list(range(8))), found(list(range(20)))
     assert told.trust(grand) > told.trust(linear)
     assert nothing.trust(linear) > nothing.trust(grand)
+    assert nothing.trust(linear) > nothing.trust(dataclasses.replace(linear, spread=True))
+    assert told.trust(linear) == told.trust(dataclasses.replace(linear, spread=True))
     assert choose(nothing)[linear] > 2 * choose(nothing).get(grand, 0)
     assert linear not in choose(told) or choose(told)[grand] > choose(told)[linear]
 

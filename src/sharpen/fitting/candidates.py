@@ -188,15 +188,19 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
 
-# What a model is worth before any label has spoken, where others are worth 1: on words, on few columns, and on many other columns.
+# What a model is worth before any label has spoken, where others are worth 1: on words, with more than a few labels of a class (what
+# is said of regression with five would cost it a point), on few columns, on many other columns, and where averages over neighbours
+# say nothing.
 _OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
+_OF_MORE_WORDS_LABELED = {**_OF_WORDS, "logistic": 4.0}
 _OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}
 _OF_OTHERS = {"grand": 4.0, "gcn": 0.5, "trees": 0.3}
+_OF_UNLIKE = {"linear": 8.0, "logistic": 0.25, "grand": 0.25, "gcn": 0.5, "trees": 0.3}
 # What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others. A
 # balance above 1 is for few labels on words, any other for the rest.
 _OF_OTHER_BALANCE = 0.0625
 # And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
-# much they should count.
+# much they should count. Where averages say nothing, spread labels do not either, and no model has more of its worth beside them.
 _BESIDE_SPREAD = 0.25
 # Words are columns without a negative entry, so many at least, of which a node has no more than this share.
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
@@ -218,13 +222,13 @@ def trust_in(graph: Graph) -> Trust:
     [0.75, 12.0]
     """
     strong, words = _has_few_words_labeled(graph), has_words(graph)
-    suitable = _OF_WORDS if words else _OF_OTHERS if graph.num_features >= _FEWEST_WORDS else _OF_TABLES
+    of_words = _OF_WORDS if strong else _OF_MORE_WORDS_LABELED
+    alike = of_words if words else _OF_OTHERS if graph.num_features >= _FEWEST_WORDS else _OF_TABLES
 
     def trust(candidate: Candidate, smooth: bool) -> float:
-        own = (suitable if smooth else _OF_TABLES).get(candidate.model, 1.0)
-        if candidate.model != "grand":
-            return own
-        other, beside = strong != (candidate.balance > 1), words and candidate.spread
+        own, is_grand = (alike if smooth else _OF_UNLIKE).get(candidate.model, 1.0), candidate.model == "grand"
+        other = is_grand and strong != (candidate.balance > 1)
+        beside = candidate.spread and (not smooth or (words and is_grand))
         return own * (_OF_OTHER_BALANCE if other else 1) * (_BESIDE_SPREAD if beside else 1)
 
     return trust
