@@ -44,7 +44,7 @@ def test_where_classes_are_alike_nothing_is_changed() -> None:
 
 
 def test_a_class_that_is_predicted_too_often_is_not_taken_for_common() -> None:
-    _, y, p = clouds(0.5)
+    _, _, p = clouds(0.5)
     partial = np.array([0.4, 1.6])
     found = find_proportions(reweighted(p, partial), reweighted(EVEN, partial), np.array([100, 100]))
     assert found.ratios == pytest.approx([1, 1], abs=0.1)
@@ -66,7 +66,8 @@ def test_of_a_class_without_a_label_nothing_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "even"), [([5, 5], True), ([5, 6], False), ([20, 20, 20, 9], True), ([30, 20, 20], False), ([7, 0], False)]
+    ("count", "even"),
+    [([5, 5], True), ([5, 6], False), ([20, 20, 20, 9], True), ([30, 20, 20], False), ([7, 0], False)],
 )
 def test_labels_that_are_drawn_evenly_are_known_by_their_numbers(count: list[int], even: bool) -> None:
     assert drawn_evenly(np.array(count)) == even

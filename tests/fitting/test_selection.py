@@ -268,7 +268,12 @@ def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     assert forty[2:6] == [weak, GCN, SHARP, MLP]
     assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (1, 1), (0.5, 3), (0.5, 0.5)]
     assert [(c.lam, c.balance) for c in list_candidates("appnp")] == [(0, 0), (0.5, 0.5), (1, 1)]
-    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 1), (0.25, 3), (0.25, 0.5)]
+    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [
+        (0, 0),
+        (0.25, 1),
+        (0.25, 3),
+        (0.25, 0.5),
+    ]
     assert {c.model for c in candidates} == {
         "mlp", "gcn", "sage", "gat", "appnp", "gprgnn", "grand", "logistic", "linear", "trees",
     }  # fmt: skip

@@ -13,7 +13,8 @@ Nodes that were labeled by chance are more or less like the others; this makes u
 
 Where as many nodes of each class were labeled, and how common classes are was told from predictions
 (:mod:`sharpen.fitting.proportions`), hits are counted class by class of the *label*, and weighted by how common the class is: the
-answers are then those that the held-out labels get in the same way, and labels count as as many as their weights are worth. All other scores are of the labels as they are.
+answers are then those that the held-out labels get in the same way, and there are as many labels as their weights are worth. All
+other scores are of the labels as they are.
 
 Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
 hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).

@@ -22,8 +22,9 @@ _SEARCHED_LAMS = (0.25, 0.5, 0.1, 1.0)
 # With the same weight for the balance: what models that are not the paper's are tried with.
 _FEW_LAMS = (0.5, 1.0)
 # λ and balance of models with a grid of their own. GRAND's two draws are to agree with their sharpened mean, which empties classes
-# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point. On columns
-# that are no words classes seldom empty, and a weak balance is best: one that pulls classes of unequal size together costs two.
+# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point. On
+# columns that are no words classes seldom empty, and a weak balance is best: one that pulls classes of unequal size together
+# costs two.
 _OWN_GRID = {"grand": ((1.0, 1.0), (0.5, 3.0), (0.5, 0.5))}
 FEW_LABELS = 10
 """With so many labels of a class or fewer, labels are few."""
@@ -188,9 +189,8 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
 
-# What a model is worth before any label has spoken, where others are worth 1: on words, with more than a few labels of a class (what
-# is said of regression with five would cost it a point), on few columns, on many other columns, and where averages over neighbours
-# say nothing.
+# What a model is worth before any label has spoken, where others are worth 1: on words, the same with more than a few labels,
+# on few columns, on many other columns, and where averages over neighbours say nothing.
 _OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
 _OF_MORE_WORDS_LABELED = {**_OF_WORDS, "logistic": 4.0}
 _OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}

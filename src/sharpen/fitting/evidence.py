@@ -56,7 +56,7 @@ class Evidence:
         metric: str = "accuracy",
         trust: Trust = lambda candidate, smooth: 1.0,
     ) -> None:
-        self._trust = trust
+        self._trust, self.metric = trust, metric
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]
         self.num_classes = runs[0].opinions.shape[2]

@@ -133,14 +133,12 @@ def conclude(
     delivered = used.probabilities(graph, known, graph.num_classes, backbone)
     groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
     honest = cross_fit(evidence, groups, ensemble=ensemble)
-    equal = metric == "balanced-accuracy" or backbone.balanced or backbone.prior is not None
-    found_shares = None if equal else _proportions(delivered, y, honest, evidence)
-    if found_shares is not None:
-        used = replace(used, factors=tuple(found_shares.factors.tolist()))
-        delivered = reweighted(delivered, found_shares.factors)
-        notes = [*notes, _note_of_shares(found_shares, y, graph.class_names)]
+    proportions = _proportions(delivered, honest, evidence, backbone)
+    if proportions is not None:
+        used = replace(used, factors=tuple(proportions.factors.tolist()))
+        delivered = reweighted(delivered, proportions.factors)
     about_isolated = _account_of_isolated(graph, isolated)
-    choice = (evidence, shares, runs_of, found, graph, delivered, found_shares, groups, honest)
+    choice = (evidence, shares, runs_of, found, graph, delivered, proportions, groups, honest)
     parts = _report(*choice, ensemble=ensemble, metric=metric)
     warning = parts["surest"]["warning"]
     report = FitReport(
@@ -150,6 +148,7 @@ def conclude(
         seed=seed,
         notes=[
             *notes,
+            *_note_of_shares(proportions, evidence, graph.class_names),
             *_note_of_isolated(about_isolated),
             *backbone.collapses(shares),
             *([warning] if warning else []),
@@ -174,13 +173,8 @@ def conclude(
         )
         without_labels = replace(without_labels, factors=used.factors)
     known, name = (y, identify(graph)) if used.uses_labels else (np.empty(0, dtype=np.int64), "")
-    curves = {
-        which: [own.traces for own in evidence.runs.get(candidate.rough, []) if own.ok and own.traces]
-        for which, candidate in (("chosen", best), ("plain", best.plain))
-    }
-    return Fitted(
-        used, without_labels, known, name, graph.num_features, graph.num_classes, report, dict(backbone.cuts), curves
-    )
+    sizes = graph.num_features, graph.num_classes
+    return Fitted(used, without_labels, known, name, *sizes, report, dict(backbone.cuts), _curves(evidence, best))
 
 
 def _temperature_of_isolated(
@@ -191,24 +185,36 @@ def _temperature_of_isolated(
     return judge_isolated(evidence, shares, graph, backbone)
 
 
+def _curves(evidence: Evidence, best: Candidate) -> dict[str, list[Mapping[str, np.ndarray]]]:
+    return {
+        which: [own.traces for own in evidence.runs.get(candidate.rough, []) if own.ok and own.traces]
+        for which, candidate in (("chosen", best), ("plain", best.plain))
+    }
+
+
 def _proportions(
-    delivered: np.ndarray, y: np.ndarray, honest: HonestPredictions, evidence: Evidence
+    delivered: np.ndarray, honest: HonestPredictions, evidence: Evidence, backbone: Backbone
 ) -> Proportions | None:
-    """How common classes are among unlabeled nodes; None where labels say it themselves, or predictions cannot say it."""
-    count = np.bincount(y[y >= 0], minlength=delivered.shape[1])
-    if not drawn_evenly(count) or not (y < 0).any() or not above_chance(honest, evidence):
+    """How common classes are among unlabeled nodes; None where labels or somebody else says it, where rare classes are to count as
+    much as others, and where predictions cannot say it."""
+    count = np.bincount(evidence.y, minlength=evidence.num_classes)
+    asked = backbone.prior is not None or backbone.balanced or evidence.metric != "accuracy"
+    unlabeled = np.delete(delivered, evidence.nodes, axis=0)
+    if asked or not drawn_evenly(count) or not len(unlabeled) or not above_chance(honest, evidence):
         return None
-    return find_proportions(delivered[y < 0], honest.after, count)
+    return find_proportions(unlabeled, honest.after, count)
 
 
-def _note_of_shares(found: Proportions, y: np.ndarray, class_names: Sequence[str]) -> str:
-    shares = found.ratios * np.bincount(y[y >= 0], minlength=len(class_names)) / (y >= 0).sum()
+def _note_of_shares(found: Proportions | None, evidence: Evidence, class_names: Sequence[str]) -> list[str]:
+    if found is None:
+        return []
+    shares = found.ratios * np.bincount(evidence.y, minlength=len(class_names)) / len(evidence.y)
     order = np.argsort(-shares, kind="stable")
     said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in order[:6])
-    return (
-        "classes have as many labels each, so that these do not say how common classes are; by what is predicted they are taken for "
-        f"{said}{', ...' if len(shares) > 6 else ''}; whoever knows better can give the class proportions"
-    )
+    return [
+        "classes have as many labels each, so that these do not say how common classes are; by what is predicted they are taken "
+        f"for {said}{', ...' if len(shares) > 6 else ''}; whoever knows better can give the class proportions"
+    ]
 
 
 def _without_labels(shares: Shares) -> Shares:

@@ -27,7 +27,7 @@ import numpy as np
 
 from sharpen.fitting.estimators import meet_prior
 
-# The shares of the labels stand for as many nodes as there are at so many labels of each class, and for this share of them at least.
+# The shares of the labels stand for as many nodes as there are at so many labels of each class; for this share of them at least.
 _ALIKE, _LEAST = 20.0, 0.1
 # With so many labels of each class, scores are shifted half of the way.
 _HALFWAY = 5.0
@@ -40,7 +40,7 @@ class Proportions:
 
     Args:
         ratios: By how much each class is more common among the nodes than among the labels.
-        factors: What probabilities of each class are multiplied by: that, and what makes up for classes that are predicted too often.
+        factors: What probabilities of each class are multiplied by: that, and what makes up for how often it is predicted wrongly.
     """
 
     ratios: np.ndarray
@@ -82,7 +82,7 @@ def _shares(probabilities: np.ndarray, labels: np.ndarray, weight: float) -> np.
 
     >>> sure = np.array([[0.95, 0.05]] * 80 + [[0.05, 0.95]] * 20)
     >>> [_shares(sure, np.array([0.5, 0.5]), weight).round(2).tolist() for weight in (0.0, 1.0)]
-    [[0.83, 0.17], [0.67, 0.33]]
+    [[0.83, 0.17], [0.65, 0.35]]
     """
     p, shares = np.random.default_rng(0).permutation(probabilities)[:_MOST_NODES].astype(np.float64), labels
     for _ in range(_STEPS if len(p) else 0):
