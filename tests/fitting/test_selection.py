@@ -85,7 +85,7 @@ def test_the_ensemble_is_never_clearly_worse_than_its_best_by_the_labels_that_ch
         loss = {c: -np.log(mean_probabilities(found, {c: 1.0})[np.arange(40), Y]) for c in shortlist(found)}
         best = min(loss.values(), key=np.mean)
         gap = -np.log(mean_probabilities(found, choose(found))[np.arange(40), Y]) - best
-        assert gap.mean() <= gap.std() / np.sqrt(40) + 1e-9
+        assert gap.mean() <= 1.5 * gap.std() / np.sqrt(40) + 1e-9
 
 
 def test_of_ten_labels_the_luckiest_does_not_take_all() -> None:
@@ -137,6 +137,14 @@ def test_what_paid_on_graphs_of_this_kind_is_trusted_first() -> None:
     # Where labels say otherwise, they are heard.
     runs = [m for c, nodes in {GCN: [], grand: list(range(15))}.items() for m in runs_of(c, Y, nodes)]
     assert choose(Evidence(runs, Y, trust=trust_in(words))) == {GCN: 1.0}
+
+
+def test_a_lucky_one_does_not_take_all_from_one_that_is_trusted() -> None:
+    """It is better by seven labels of forty, which is less than two standard errors."""
+    linear = Candidate("linear")
+    runs = [m for c, wrong in {MLP: list(range(5)), linear: list(range(3, 15))}.items() for m in runs_of(c, Y, wrong)]
+    assert choose(Evidence(runs, Y, trust=trust_in(two_camps())))[linear] > 0.25
+    assert choose(Evidence(runs, Y))[MLP] > 0.6
 
 
 def test_where_averages_over_neighbours_say_nothing_words_are_columns_of_a_table() -> None:
