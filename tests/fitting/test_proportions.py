@@ -106,7 +106,7 @@ def test_a_fit_of_as_many_labels_of_each_class_knows_that_one_is_rare(tmp_path) 
     x, labeled = graph.x.numpy(), ~hidden
     plain = LogisticRegression().fit(x[labeled], y[labeled]).score(x[hidden], y[hidden])
     assert accuracy > plain + 0.04
-    assert any("as many labels each" in note for note in fitted.report_["notes"])
+    assert any("each class has as many labels" in note for note in fitted.report_["notes"])
     low, high = fitted.report_["expected"]["accuracy_interval"]
     assert low < accuracy < high
     fitted.save(tmp_path / "m")

@@ -11,10 +11,8 @@ answered c right, and :math:`\bar h` the share that is right in all, which stand
 matters most where classes weigh alike in training: single runs then answer a rare class more often than their mean does.
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
-Where as many nodes of each class were labeled, and how common classes are was told from predictions
-(:mod:`sharpen.fitting.proportions`), hits are counted class by class of the *label*, and weighted by how common the class is: the
-answers are then those that the held-out labels get in the same way, and there are as many labels as their weights are worth. All
-other scores are of the labels as they are.
+Where how common classes are was told from predictions (:mod:`sharpen.fitting.proportions`), hits are counted class by class of the
+*label* and weighted by that; there are as many labels as these weights are worth. All other scores are of the labels as they are.
 
 Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
 hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
@@ -116,11 +114,7 @@ def beside_guessing(
 
 
 def above_chance(honest: HonestPredictions, evidence: Evidence) -> bool:
-    """Whether held-out labels are told beyond doubt more often than one class has of them.
-
-    Args:
-        honest, evidence: As for :func:`account`.
-    """
+    """Whether held-out labels are told beyond doubt more often than one class has of them."""
     y = evidence.y[honest.rows]
     right = int((honest.after.argmax(1) == y).sum())
     return wilson(right, len(y), _INFLATED)[0] > np.bincount(y).max() / len(y)

@@ -22,9 +22,8 @@ _SEARCHED_LAMS = (0.25, 0.5, 0.1, 1.0)
 # With the same weight for the balance: what models that are not the paper's are tried with.
 _FEW_LAMS = (0.5, 1.0)
 # λ and balance of models with a grid of their own. GRAND's two draws are to agree with their sharpened mean, which empties classes
-# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point. On
-# columns that are no words classes seldom empty, and a weak balance is best: one that pulls classes of unequal size together
-# costs two.
+# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point, and on
+# columns that are no words, where classes seldom empty, more than a weak one costs two.
 _OWN_GRID = {"grand": ((1.0, 1.0), (0.5, 3.0), (0.5, 0.5))}
 FEW_LABELS = 10
 """With so many labels of a class or fewer, labels are few."""
@@ -199,8 +198,7 @@ _OF_UNLIKE = {"linear": 8.0, "logistic": 0.25, "grand": 0.25, "gcn": 0.5, "trees
 # What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others. A
 # balance above 1 is for few labels on words, any other for the rest.
 _OF_OTHER_BALANCE = 0.0625
-# And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
-# much they should count. Where averages say nothing, spread labels do not either, and no model has more of its worth beside them.
+# And on words beside spread labels, which tell an average of eight hops little; where averages say nothing, all do.
 _BESIDE_SPREAD = 0.25
 # Words are columns without a negative entry, so many at least, of which a node has no more than this share.
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
@@ -213,13 +211,9 @@ Trust = Callable[[Candidate, bool], float]
 def trust_in(graph: Graph) -> Trust:
     """How much each candidate is worth on a graph of this kind, before any label has spoken: what paid on the graphs tried.
 
-    Where averages over neighbours say nothing, columns are those of a table, however many there are.
-
     >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]], y=[0, *[-1] * (columns - 1)]) for columns in (4, 200))
-    >>> trust_in(table)(Candidate("linear"), True), trust_in(words)(Candidate("linear"), False)
-    (8.0, 8.0)
-    >>> [trust_in(words)(Candidate("grand", 0.5, balance), True) for balance in (1, 3)]
-    [0.75, 12.0]
+    >>> [trust_in(graph)(Candidate("linear"), smooth) for graph, smooth in ((table, True), (words, True), (words, False))]
+    [8.0, 1.0, 8.0]
     """
     strong, words = _has_few_words_labeled(graph), has_words(graph)
     of_words = _OF_WORDS if strong else _OF_MORE_WORDS_LABELED

@@ -50,8 +50,7 @@ class Ensemble:
         temperature: Of the mean of their probabilities.
         isolated: The same for nodes without an edge; None where it makes no difference.
         caution: Of spread labels (:mod:`sharpen.fitting.spreading`); 0 in models that were saved before there was any.
-        factors: By how much each class is more common than among the labels (:mod:`sharpen.fitting.proportions`); None where that
-            is not known.
+        factors: What probabilities of each class are multiplied by at last (:mod:`sharpen.fitting.proportions`).
     """
 
     parts: list[Part]

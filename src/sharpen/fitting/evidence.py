@@ -45,16 +45,11 @@ class Evidence:
         runs: All that were trained.
         y: Classes of all nodes, −1 for unknown.
         metric: ``accuracy``, or ``balanced-accuracy``, in which every class counts the same.
-        trust: How much each candidate is worth by what is known of graphs of this kind
-            (:func:`sharpen.fitting.candidates.trust_in`).
+        trust: How much each candidate is worth on graphs of this kind (:func:`sharpen.fitting.candidates.trust_in`).
     """
 
     def __init__(
-        self,
-        runs: Sequence[Run],
-        y: np.ndarray,
-        metric: str = "accuracy",
-        trust: Trust = lambda candidate, smooth: 1.0,
+        self, runs: Sequence[Run], y: np.ndarray, metric: str = "accuracy", trust: Trust = lambda candidate, smooth: 1.0
     ) -> None:
         self._trust, self.metric = trust, metric
         self.nodes = np.flatnonzero(y >= 0)
@@ -72,21 +67,17 @@ class Evidence:
                 self._first_hits[candidate] = self._mean_hits([m for m in own if m.round_number == 0])
 
     def trust(self, candidate: Candidate) -> float:
-        """How much a candidate is worth before labels choose between it and others."""
+        """How much a candidate is worth before any label chooses."""
         return self._trust(candidate, self._smooth)
 
     @cached_property
     def _smooth(self) -> bool:
-        """Whether averages over neighbours say something: whether a model of these surprises less, by held-out labels and beyond
-        doubt, than the shares of the classes; yes where none was tried."""
+        """Whether a model of averages over neighbours is better than guessing, beyond doubt; yes where none was tried."""
         models = [c for c in self.sound if c.model in _SMOOTH and not c.spread]
         share, rows = np.log(np.bincount(self.y) / len(self.y))[self.y], np.arange(len(self.y))
-        for candidate in models:
-            gain = np.log(np.maximum(self.probabilities(candidate)[rows, self.y], 1e-12)) - share
-            gain = gain[~np.isnan(gain)]
-            if gain.mean() > _DOUBT * gain.std() / np.sqrt(len(gain)):
-                return True
-        return not models
+        gains = [np.log(np.maximum(self.probabilities(c)[rows, self.y], 1e-12)) - share for c in models]
+        gains = [gain[~np.isnan(gain)] for gain in gains]
+        return not models or any(gain.mean() > _DOUBT * gain.std() / np.sqrt(len(gain)) for gain in gains)
 
     @property
     def sound(self) -> list[Candidate]:

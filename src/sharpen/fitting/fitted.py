@@ -162,14 +162,7 @@ def conclude(
     if used.uses_labels:
         alone = _without_labels(shares)
         without_labels = build_ensemble(
-            evidence,
-            alone,
-            graph,
-            np.full_like(y, -1),
-            backbone,
-            isolated=at(alone),
-            on_all=found.on_all,
-            final=final,
+            evidence, alone, graph, np.full_like(y, -1), backbone, isolated=at(alone), on_all=found.on_all, final=final
         )
         without_labels = replace(without_labels, factors=used.factors)
     known, name = (y, identify(graph)) if used.uses_labels else (np.empty(0, dtype=np.int64), "")
@@ -195,8 +188,7 @@ def _curves(evidence: Evidence, best: Candidate) -> dict[str, list[Mapping[str, 
 def _proportions(
     delivered: np.ndarray, honest: HonestPredictions, evidence: Evidence, backbone: Backbone
 ) -> Proportions | None:
-    """How common classes are among unlabeled nodes; None where labels or somebody else says it, where rare classes are to count as
-    much as others, and where predictions cannot say it."""
+    """How common classes are; None where labels or somebody else say it, rare ones count like others, or nothing can tell."""
     count = np.bincount(evidence.y, minlength=evidence.num_classes)
     asked = backbone.prior is not None or backbone.balanced or evidence.metric != "accuracy"
     unlabeled = np.delete(delivered, evidence.nodes, axis=0)
@@ -209,11 +201,10 @@ def _note_of_shares(found: Proportions | None, evidence: Evidence, class_names: 
     if found is None:
         return []
     shares = found.ratios * np.bincount(evidence.y, minlength=len(class_names)) / len(evidence.y)
-    order = np.argsort(-shares, kind="stable")
-    said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in order[:6])
+    said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in np.argsort(-shares, kind="stable")[:6])
     return [
-        "classes have as many labels each, so that these do not say how common classes are; by what is predicted they are taken "
-        f"for {said}{', ...' if len(shares) > 6 else ''}; whoever knows better can give the class proportions"
+        "each class has as many labels, which do not say how common classes are; by what is predicted the commonest are taken to "
+        f"be {said}; whoever knows better can give the class proportions"
     ]
 
 

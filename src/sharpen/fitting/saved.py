@@ -254,13 +254,7 @@ def _ensemble(description: dict[str, Any], weights: dict[int, list[dict[str, np.
         )
         share = len(own) / total if older else float(entry["share"])
         parts.append(Part(candidate, share, [float(count) for count in entry["counts"]], own))
-    isolated = description["lonely" if older else "isolated"]
+    isolated, factors = description["lonely" if older else "isolated"], description.get("factors")
     caution = float(description.get("caution", 0.0))  # models that were saved before there was any
-    factors = description.get("factors")  # likewise
-    return Ensemble(
-        parts,
-        float(description["temperature"]),
-        None if isolated is None else float(isolated),
-        caution,
-        None if factors is None else tuple(float(factor) for factor in factors),
-    )
+    own = isolated and float(isolated), caution, factors and tuple(map(float, factors))
+    return Ensemble(parts, float(description["temperature"]), *own)

@@ -9,9 +9,8 @@ correction); and the shares go part of the way to those of a prior among the can
 .. math:: w = \frac{n \, w_\text{greedy} + n_0 \, w_\text{prior}}{n + n_0}
 
 for n labels, with :math:`n_0` = _PRIOR_LABELS. The prior is what experience says of graphs of this kind
-(:func:`sharpen.fitting.candidates.trust_in`). What is used is never worse than the best candidate alone by more than one and a half
-standard errors, paired on the labels that both were chosen by: of many candidates, the one that looks best on a dozen labels does so
-by luck, and of a dozen that are alike the luckiest is as far ahead as that.
+(:func:`sharpen.fitting.candidates.trust_in`). What is used is never worse than the best candidate alone by more than one and a
+half standard errors, paired on the labels that both were chosen by: by so much the luckiest of a dozen that are alike is ahead.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ SHORTLIST, MOST = 6, 6
 # So many of the trusted ones go on, whatever the score of their first round.
 _TRUSTED = 2
 _PRIOR_LABELS = 240
-# A candidate has its part of the prior unless it is worse than the best by more than so many standard errors; one that is trusted
-# more than others has it longer.
+# A candidate has its part of the prior unless it is worse than the best by more than so many standard errors.
 _DOUBT, _DOUBT_OF_TRUSTED = 1.5, 2.0
 _BAGS, _STEPS = 24, 12
 _SMALLEST = 0.03
@@ -40,10 +38,7 @@ Shares = dict[Candidate, float]
 
 
 def shortlist(
-    evidence: Evidence,
-    *,
-    keep: np.ndarray | None = None,
-    among: Callable[[Candidate], bool] = lambda candidate: True,
+    evidence: Evidence, *, keep: np.ndarray | None = None, among: Callable[[Candidate], bool] = lambda candidate: True
 ) -> list[Candidate]:
     """The best trained candidates by their first round, in which all met the same folds; alone and with spread labels.
 
