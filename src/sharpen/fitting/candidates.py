@@ -204,12 +204,8 @@ _BESIDE_SPREAD = 0.25
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
 
 
-Trust = Callable[[Candidate, bool], float]
-"""How much a candidate is worth where averages over neighbours say something, and where they do not."""
-
-
-def trust_in(graph: Graph) -> Trust:
-    """How much each candidate is worth on a graph of this kind, before any label has spoken: what paid on the graphs tried.
+def trust_in(graph: Graph) -> Callable[[Candidate, bool], float]:
+    """How much candidates are worth on a graph of this kind, where averages over neighbours say something, or not: what has paid.
 
     >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]], y=[0, *[-1] * (columns - 1)]) for columns in (4, 200))
     >>> [trust_in(graph)(Candidate("linear"), smooth) for graph, smooth in ((table, True), (words, True), (words, False))]

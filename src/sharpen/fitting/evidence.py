@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import softmax
 from sharpen.errors import InputError
 from sharpen.evaluation.calibration import fit_pool
 from sharpen.evaluation.paired import PairedDifference, paired_difference
-from sharpen.fitting.candidates import Candidate, Trust
+from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.runs import Run
 
 # What averages over many neighbours, and by how many standard errors it must be better than guessing to be trusted.
@@ -49,8 +49,9 @@ class Evidence:
     """
 
     def __init__(
-        self, runs: Sequence[Run], y: np.ndarray, metric: str = "accuracy", trust: Trust = lambda candidate, smooth: 1.0
-    ) -> None:
+        self, runs: Sequence[Run], y: np.ndarray, metric: str = "accuracy",
+        trust: Callable[[Candidate, bool], float] = lambda candidate, smooth: 1.0,
+    ) -> None:  # fmt: skip
         self._trust, self.metric = trust, metric
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]

@@ -137,9 +137,10 @@ def conclude(
     if proportions is not None:
         used = replace(used, factors=tuple(proportions.factors.tolist()))
         delivered = reweighted(delivered, proportions.factors)
+        notes = [*notes, _note_of_shares(proportions, evidence, graph.class_names)]
     about_isolated = _account_of_isolated(graph, isolated)
-    choice = (evidence, shares, runs_of, found, graph, delivered, proportions, groups, honest)
-    parts = _report(*choice, ensemble=ensemble, metric=metric)
+    told = evidence, shares, runs_of, found, graph, delivered, proportions, groups, honest
+    parts = _report(*told, ensemble=ensemble)
     warning = parts["surest"]["warning"]
     report = FitReport(
         **parts,
@@ -148,7 +149,6 @@ def conclude(
         seed=seed,
         notes=[
             *notes,
-            *_note_of_shares(proportions, evidence, graph.class_names),
             *_note_of_isolated(about_isolated),
             *backbone.collapses(shares),
             *([warning] if warning else []),
@@ -197,15 +197,13 @@ def _proportions(
     return find_proportions(unlabeled, honest.after, count)
 
 
-def _note_of_shares(found: Proportions | None, evidence: Evidence, class_names: Sequence[str]) -> list[str]:
-    if found is None:
-        return []
+def _note_of_shares(found: Proportions, evidence: Evidence, class_names: Sequence[str]) -> str:
     shares = found.ratios * np.bincount(evidence.y, minlength=len(class_names)) / len(evidence.y)
     said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in np.argsort(-shares, kind="stable")[:6])
-    return [
+    return (
         "each class has as many labels, which do not say how common classes are; by what is predicted the commonest are taken to "
         f"be {said}; whoever knows better can give the class proportions"
-    ]
+    )
 
 
 def _without_labels(shares: Shares) -> Shares:
@@ -228,11 +226,10 @@ def _report(
     used: HonestPredictions,
     *,
     ensemble: bool,
-    metric: str,
 ) -> dict[str, Any]:
     asked = sides(evidence, groups, ensemble=ensemble, graph=graph.num_edges > 0)
     answers = [
-        verdict(question, evidence, groups, both, helps=_mostly(QUESTIONS[question], shares), metric=metric)
+        verdict(question, evidence, groups, both, helps=_mostly(QUESTIONS[question], shares), metric=evidence.metric)
         for question, both in asked.items()
     ]
     baselines = {
@@ -248,7 +245,7 @@ def _report(
             asdict(c) | {"name": c.name, "score": evidence.score(c), "members": runs_of[c], "share": round(share, 4)}
             for c, share in shares.items()
         ],
-        "guessing": beside_guessing(used, evidence, graph.class_names, metric),
+        "guessing": beside_guessing(used, evidence, graph.class_names, evidence.metric),
         "predicted": dict(zip(graph.class_names, predicted.tolist(), strict=True)),
         "verdicts": [asdict(answer) for answer in answers],
         "expected": expected(used, evidence, predicted, proportions),

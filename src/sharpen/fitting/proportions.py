@@ -13,7 +13,7 @@ with twenty lost two points. And :math:`a = (20 / n)^2 + 0.1`, since it is a mat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ _ALIKE, _LEAST, _HALFWAY = 20.0, 0.1, 5.0
 _MOST_NODES, _STEPS = 20_000, 200
 
 
-@dataclass(frozen=True)
-class Proportions:
+class Proportions(NamedTuple):
     """By how much each class is more common than among labels; and by what to multiply its probabilities: that, after the shift."""
 
     ratios: np.ndarray

@@ -256,5 +256,5 @@ def _ensemble(description: dict[str, Any], weights: dict[int, list[dict[str, np.
         parts.append(Part(candidate, share, [float(count) for count in entry["counts"]], own))
     isolated, factors = description["lonely" if older else "isolated"], description.get("factors")
     caution = float(description.get("caution", 0.0))  # models that were saved before there was any
-    own = isolated and float(isolated), caution, factors and tuple(map(float, factors))
-    return Ensemble(parts, float(description["temperature"]), *own)
+    more = isolated and float(isolated), caution, factors and tuple(map(float, factors))
+    return Ensemble(parts, float(description["temperature"]), *more)
