@@ -7,8 +7,8 @@ and Decaestecker, *Adjusting the outputs of a classifier to new a priori probabi
 
 until they stay. A class that is predicted too often would be taken for common; so scores are shifted first, by class, until the
 mean prediction of held-out labels is their shares (Alexandari, Kundaje and Shrikumar, *Maximum likelihood with bias-corrected
-calibration is hard-to-beat at label shift adaptation*, 2020), n / (n + 5) of the way for n labels of each class: without, CiteSeer
-with twenty lost two points. And :math:`a = (20 / n)^2 + 0.1`, since it is a matter of chance which nodes were labeled.
+calibration is hard-to-beat at label shift adaptation*, 2020), five of each class of which nothing is said beside them: without,
+CiteSeer with twenty lost two points. And :math:`a = (20 / n)^2 + 0.1` for n of each, since which were labeled is chance.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 
 from sharpen.fitting.estimators import meet_prior
 
-# For how many nodes the shares of the labels stand, and at how many labels of each class scores are shifted half of the way.
-_ALIKE, _LEAST, _HALFWAY = 20.0, 0.1, 5.0
+# For how many nodes the shares of the labels stand, and beside how many for each class of which nothing is said scores are shifted.
+_ALIKE, _LEAST, _SILENT = 20.0, 0.1, 5
 _MOST_NODES, _STEPS = 20_000, 200
 
 
@@ -45,8 +45,8 @@ def find_proportions(probabilities: np.ndarray, held_out: np.ndarray, count: np.
     """What predictions of unlabeled nodes, [N, C], and of held-out labels, [n, C], say of classes with so many labels."""
     labels, usual = count / count.sum(), float(np.median(count[count > 0]))
     some, shift = labels > 0, np.zeros(len(count))
-    scores = np.log(np.maximum(held_out[:, some], 1e-12))
-    shift[some] = usual / (usual + _HALFWAY) * meet_prior(scores, np.ones(len(scores), dtype=bool), labels[some])
+    scores = np.vstack([held_out[:, some], np.tile(labels[some], (_SILENT * int(some.sum()), 1))])
+    shift[some] = meet_prior(np.log(np.maximum(scores, 1e-12)), np.ones(len(scores), dtype=bool), labels[some])
     shares = _shares(reweighted(probabilities, np.exp(shift))[:, some], labels[some], (_ALIKE / usual) ** 2 + _LEAST)
     ratios = np.ones(len(count))
     ratios[some] = shares / labels[some]
