@@ -42,8 +42,8 @@ def linear(camps: Graph) -> NodeClassifier:
     return NodeClassifier(**settings, budget=0.2).fit(camps)
 
 
-def only(classifier: NodeClassifier, part: Part) -> Fitted:
-    ensemble = dataclasses.replace(classifier._fitted.ensemble, parts=[part])
+def only(classifier: NodeClassifier, part: Part, factors: tuple[float, ...] | None = None) -> Fitted:
+    ensemble = dataclasses.replace(classifier._fitted.ensemble, parts=[part], factors=factors)
     return dataclasses.replace(classifier._fitted, ensemble=ensemble)
 
 
@@ -61,6 +61,18 @@ def test_reasons_of_s2gc_are_those_of_the_network_itself(camps: Graph, linear: N
     inputs = Inputs(camps, torch.device("cpu"), torch.float32)
     said = 2 * network(inputs.x, inputs).detach().numpy()
     np.testing.assert_allclose(Explainer(camps, camps.y.numpy(), scores).scores(), said, atol=1e-4)
+
+
+def test_reasons_know_how_common_classes_are(camps: Graph, linear: NodeClassifier) -> None:
+    """What is explained gives the delivered answers, and these hear that one class is 99 times as common, after the temperature."""
+    y = camps.y.numpy()
+    state = LogisticOnHops().fit(camps, y, 2, seed=0, balanced=False)
+    fitted = only(linear, Part(Candidate("logistic"), 1.0, [1.0], [state]), (1.98, 0.02))
+    fitted = dataclasses.replace(fitted, ensemble=dataclasses.replace(fitted.ensemble, temperature=2.0))
+    scores, _ = taken_apart(fitted, camps)
+    delivered = fitted.ensemble.probabilities(camps, y, 2, linear._backbone())
+    assert (Explainer(camps, y, scores).scores().argmax(1) == delivered.argmax(1)).all()
+    assert (delivered.argmax(1) == 0).sum() > 12
 
 
 def test_reasons_of_regression_on_hops_are_its_own(camps: Graph, linear: NodeClassifier) -> None:

@@ -85,7 +85,7 @@ def test_the_ensemble_is_never_clearly_worse_than_its_best_by_the_labels_that_ch
         loss = {c: -np.log(mean_probabilities(found, {c: 1.0})[np.arange(40), Y]) for c in shortlist(found)}
         best = min(loss.values(), key=np.mean)
         gap = -np.log(mean_probabilities(found, choose(found))[np.arange(40), Y]) - best
-        assert gap.mean() <= gap.std() / np.sqrt(40) + 1e-9
+        assert gap.mean() <= 1.5 * gap.std() / np.sqrt(40) + 1e-9
 
 
 def test_of_ten_labels_the_luckiest_does_not_take_all() -> None:
@@ -132,10 +132,37 @@ def test_what_paid_on_graphs_of_this_kind_is_trusted_first() -> None:
     assert on_words[grand] > 2 * on_table.get(grand, 0)
     assert on_table[linear] > on_table[trees]
     of_many = trust_in(Graph(x=np.ones((4, 200)), edge_index=[[0], [1]]))
-    assert of_many(linear) == of_many(MLP) == of_many(Candidate("grand", 1, 1)) == 1 > of_many(grand)
+    weak = Candidate("grand", 0.5, 0.5)
+    assert of_many(weak, True) > of_many(linear, True) == of_many(MLP, True) == 1 > of_many(grand, True)
     # Where labels say otherwise, they are heard.
     runs = [m for c, nodes in {GCN: [], grand: list(range(15))}.items() for m in runs_of(c, Y, nodes)]
     assert choose(Evidence(runs, Y, trust=trust_in(words))) == {GCN: 1.0}
+
+
+def test_a_lucky_one_does_not_take_all_from_one_that_is_trusted() -> None:
+    """It is better by seven labels of forty, which is less than two standard errors."""
+    linear = Candidate("linear")
+    runs = [m for c, wrong in {MLP: list(range(5)), linear: list(range(3, 15))}.items() for m in runs_of(c, Y, wrong)]
+    assert choose(Evidence(runs, Y, trust=trust_in(two_camps())))[linear] > 0.25
+    assert choose(Evidence(runs, Y))[MLP] > 0.6
+
+
+def test_where_averages_over_neighbours_say_nothing_words_are_columns_of_a_table() -> None:
+    """What is trusted on words averages over neighbours. Where held-out labels do not bear that out, it is trusted no more."""
+    linear, grand, hops = Candidate("linear"), Candidate("grand", 0.5, 3), Candidate("logistic")
+    words = trust_in(Graph(x=np.eye(200), edge_index=[[0], [1]]))
+
+    def found(wrong: list[int]) -> Evidence:
+        runs = {linear: list(range(16)), grand: wrong, hops: wrong}
+        return Evidence([m for c, nodes in runs.items() for m in runs_of(c, Y, nodes)], Y, trust=words)
+
+    told, nothing = found(list(range(8))), found(list(range(20)))
+    assert told.trust(grand) > told.trust(linear)
+    assert nothing.trust(linear) > nothing.trust(grand)
+    assert nothing.trust(linear) > nothing.trust(dataclasses.replace(linear, spread=True))
+    assert told.trust(linear) == told.trust(dataclasses.replace(linear, spread=True))
+    assert choose(nothing)[linear] > 2 * choose(nothing).get(grand, 0)
+    assert linear not in choose(told) or choose(told)[grand] > choose(told)[linear]
 
 
 def test_a_dozen_lucky_ones_do_not_crowd_out_those_that_are_trusted() -> None:
@@ -238,16 +265,23 @@ def test_the_account_does_not_see_the_labels_it_judges_by() -> None:
 def test_auto_tries_every_family_and_the_cheap_one_first() -> None:
     camps = two_camps()
     candidates = order(list_candidates(), camps)
-    few, many = Candidate("grand", 0.5, 3), Candidate("grand", 1, 1)
-    assert candidates[:6] == [Candidate("logistic"), Candidate("linear"), many, GCN, Candidate("gcn", 0.25, 0.25), MLP]
-    assert few in candidates[6:]
+    few, many, weak = Candidate("grand", 0.5, 3), Candidate("grand", 1, 1), Candidate("grand", 0.5, 0.5)
+    assert candidates[:6] == [Candidate("logistic"), Candidate("linear"), weak, GCN, Candidate("gcn", 0.25, 0.25), MLP]
+    assert {few, many} < set(candidates[6:])
     of_words = order(list_candidates(), dataclasses.replace(camps, x=np.eye(40, 120)))
     assert of_words.index(few) < of_words.index(many)
+    forty_of_words = order(list_candidates(), dataclasses.replace(two_camps(labeled=40), x=np.eye(40, 120)))
+    assert forty_of_words.index(many) < forty_of_words.index(weak)
     forty = order(list_candidates(), two_camps(labeled=40))  # 20 of each class
-    assert forty[2:6] == [many, GCN, SHARP, MLP]
-    assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (1, 1), (0.5, 3)]
+    assert forty[2:6] == [weak, GCN, SHARP, MLP]
+    assert [(c.lam, c.balance) for c in list_candidates("grand")] == [(0, 0), (1, 1), (0.5, 3), (0.5, 0.5)]
     assert [(c.lam, c.balance) for c in list_candidates("appnp")] == [(0, 0), (0.5, 0.5), (1, 1)]
-    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [(0, 0), (0.25, 1), (0.25, 3)]
+    assert [(c.lam, c.balance) for c in list_candidates("grand", lam=0.25)] == [
+        (0, 0),
+        (0.25, 1),
+        (0.25, 3),
+        (0.25, 0.5),
+    ]
     assert {c.model for c in candidates} == {
         "mlp", "gcn", "sage", "gat", "appnp", "gprgnn", "grand", "logistic", "linear", "trees",
     }  # fmt: skip

@@ -11,6 +11,9 @@ answered c right, and :math:`\bar h` the share that is right in all, which stand
 matters most where classes weigh alike in training: single runs then answer a rare class more often than their mean does.
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
+Where how common classes are was told from predictions (:mod:`sharpen.fitting.proportions`), hits are counted class by class of the
+*label* and weighted by that; there are as many labels as these weights are worth. All other scores are of the labels as they are.
+
 Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
 hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
 """
@@ -25,6 +28,7 @@ from sharpen.evaluation.calibration import reliability
 from sharpen.evaluation.paired import paired_difference, widened
 from sharpen.fitting.calibrated import HonestPredictions, coverage, quality, wilson
 from sharpen.fitting.evidence import Evidence
+from sharpen.fitting.proportions import Proportions, reweighted
 
 _INFLATED = 1.25
 # The surest answers are looked at separately: so large a share of all, and so many labels at least to say something of them.
@@ -42,27 +46,35 @@ def account(honest: HonestPredictions, evidence: Evidence) -> dict[str, Any]:
     return {"nodes": len(y), "before": quality(honest.before, y), "after": quality(honest.after, y)}
 
 
-def expected(honest: HonestPredictions, evidence: Evidence, answers: np.ndarray) -> dict[str, Any]:
+def expected(
+    honest: HonestPredictions, evidence: Evidence, answers: np.ndarray, proportions: Proportions | None = None
+) -> dict[str, Any]:
     """What is expected of the answers that are delivered.
 
     Args:
         honest, evidence: As for :func:`account`.
         answers: How many unlabeled nodes are answered with each class.
+        proportions: How common classes are among these; None where the labels say it.
     """
-    y, predicted = evidence.y[honest.rows], honest.after.argmax(1)
+    y, after = evidence.y[honest.rows], honest.after
+    predicted = (after if proportions is None else reweighted(after, proportions.factors)).argmax(1)
     hit = predicted == y
     share = (
         answers / answers.sum() if answers.sum() else np.bincount(predicted, minlength=len(answers)) / len(predicted)
     )
-    accuracy = _weighted_by_answer(hit, predicted, share)
+    if proportions is None:
+        accuracy, labels = _weighted_by_answer(hit, predicted, share), float(len(y))
+    else:
+        weight = proportions.ratios[y]
+        accuracy, labels = float(np.average(hit, weights=weight)), float(weight.sum() ** 2 / np.square(weight).sum())
     count = np.bincount(y, minlength=evidence.num_classes)
     found = np.bincount(y, hit, minlength=evidence.num_classes)
     told = account(honest, evidence)
-    balanced = told["after"]["balanced_accuracy"]
+    balanced = float((found[count > 0] / count[count > 0]).mean())
     return {
         **told,
         "accuracy": accuracy,
-        "accuracy_interval": _interval(accuracy, len(y), int((count > 0).sum())),
+        "accuracy_interval": _interval(accuracy, labels, int((count > 0).sum())),
         "balanced_accuracy": balanced,
         "balanced_accuracy_interval": _balanced_interval(found[count > 0], count[count > 0], balanced),
         **_detail(honest, evidence),
@@ -99,6 +111,13 @@ def beside_guessing(
         "interval": None if interval is None else list(interval),
         "better": interval is not None and interval[0] > 0,
     }
+
+
+def above_chance(honest: HonestPredictions, evidence: Evidence) -> bool:
+    """Whether held-out labels are told beyond doubt more often than one class has of them."""
+    y = evidence.y[honest.rows]
+    right = int((honest.after.argmax(1) == y).sum())
+    return wilson(right, len(y), _INFLATED)[0] > np.bincount(y).max() / len(y)
 
 
 def surest(honest: HonestPredictions, evidence: Evidence, confidence: np.ndarray) -> dict[str, Any]:
@@ -160,7 +179,7 @@ def _weighted_by_answer(hit: np.ndarray, predicted: np.ndarray, share: np.ndarra
     return float((share * (right + 2 * hit.mean()) / (count + 2)).sum())
 
 
-def _interval(accuracy: float, labels: int, classes: int) -> list[float]:
+def _interval(accuracy: float, labels: float, classes: int) -> list[float]:
     """The 95 % interval of the expected accuracy. What is right less often on held-out labels than one answer in C at random would
     be has most likely been unlucky: the upper end is then that of answers at random.
 

@@ -22,8 +22,9 @@ _SEARCHED_LAMS = (0.25, 0.5, 0.1, 1.0)
 # With the same weight for the balance: what models that are not the paper's are tried with.
 _FEW_LAMS = (0.5, 1.0)
 # λ and balance of models with a grid of their own. GRAND's two draws are to agree with their sharpened mean, which empties classes
-# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point.
-_OWN_GRID = {"grand": ((1.0, 1.0), (0.5, 3.0))}
+# as λ does: with few labels the balance has to outweigh both. With more than so many labels of a class that costs a point, and on
+# columns that are no words, where classes seldom empty, more than a weak one costs two.
+_OWN_GRID = {"grand": ((1.0, 1.0), (0.5, 3.0), (0.5, 0.5))}
 FEW_LABELS = 10
 """With so many labels of a class or fewer, labels are few."""
 # Self-training is tried where classes have no more labels than this in the median.
@@ -116,7 +117,8 @@ def list_candidates(
     >>> [c.name for c in list_candidates("gcn", lam=0.25, balance=0.0)]
     ['plain GCN', 'GCN with λ = 0.25']
     >>> [c.name for c in list_candidates(["logistic", "grand"])]
-    ['logistic regression on S²GC features', 'plain GRAND', 'GRAND with λ = 1 and balance 1', 'GRAND with λ = 0.5 and balance 3']
+    ['logistic regression on S²GC features', 'plain GRAND', 'GRAND with λ = 1 and balance 1', 'GRAND with λ = 0.5 and balance 3',
+    'GRAND with λ = 0.5 and balance 0.5']
     """
     found = []
     for name in models_of(model):
@@ -181,41 +183,42 @@ def order(candidates: Sequence[Candidate], graph: Graph, *, automatic: bool = Tr
         if suits(candidate.model):
             by_model.setdefault(candidate.model, []).append(candidate)
     models = sorted(by_model, key=lambda name: rank.get(name, -1))  # somebody's own comes first
-    strong = "grand" in by_model and _has_few_words_labeled(graph)
-    first = [own for name in models for own in _first_of(name, by_model[name], usual, strong)]
+    first = [own for name in models for own in _first_of(name, by_model[name], usual, graph)]
     rest = [(turn, c) for name in models for turn, c in enumerate(by_model[name]) if c not in first]
     return [*first, *(candidate for _, candidate in sorted(rest, key=lambda entry: entry[0]))]
 
 
-# What a model is worth before any label has spoken, where others are worth 1: on words, on few columns, and on many other columns.
+# What a model is worth before any label has spoken, where others are worth 1: on words, the same with more than a few labels,
+# on few columns, on many other columns, and where averages over neighbours say nothing.
 _OF_WORDS = {"grand": 12.0, "mlp": 0.5, "trees": 0.3}
+_OF_MORE_WORDS_LABELED = {**_OF_WORDS, "logistic": 4.0}
 _OF_TABLES = {"linear": 8.0, "grand": 0.5, "gcn": 0.5, "trees": 0.3}
-_OF_OTHERS = {"gcn": 0.5, "trees": 0.3}
+_OF_OTHERS = {"grand": 4.0, "gcn": 0.5, "trees": 0.3}
+_OF_UNLIKE = {"linear": 8.0, "logistic": 0.25, "grand": 0.25, "gcn": 0.5, "trees": 0.3}
 # What GRAND keeps of its worth with the balance that is for another number of labels: too little to be trusted more than others. A
 # balance above 1 is for few labels on words, any other for the rest.
 _OF_OTHER_BALANCE = 0.0625
-# And on words beside spread labels: it averages eight hops, so that these tell it little that is new, and few labels cannot say how
-# much they should count.
+# And on words beside spread labels, which tell an average of eight hops little; where averages say nothing, all do.
 _BESIDE_SPREAD = 0.25
 # Words are columns without a negative entry, so many at least, of which a node has no more than this share.
 _FEWEST_WORDS, _WORDS_OF_A_NODE = 100, 0.2
 
 
-def trust_in(graph: Graph) -> Callable[[Candidate], float]:
-    """How much each candidate is worth on a graph of this kind, before any label has spoken: what paid on the graphs tried.
+def trust_in(graph: Graph) -> Callable[[Candidate, bool], float]:
+    """How much candidates are worth on a graph of this kind, where averages over neighbours say something, or not: what has paid.
 
     >>> table, words = (Graph(x=np.eye(columns), edge_index=[[0], [1]], y=[0, *[-1] * (columns - 1)]) for columns in (4, 200))
-    >>> trust_in(table)(Candidate("linear")), [trust_in(words)(Candidate("grand", 0.5, balance)) for balance in (1, 3)]
-    (8.0, [0.75, 12.0])
+    >>> [trust_in(graph)(Candidate("linear"), smooth) for graph, smooth in ((table, True), (words, True), (words, False))]
+    [8.0, 1.0, 8.0]
     """
     strong, words = _has_few_words_labeled(graph), has_words(graph)
-    worth = _OF_WORDS if words else _OF_OTHERS if graph.num_features >= _FEWEST_WORDS else _OF_TABLES
+    of_words = _OF_WORDS if strong else _OF_MORE_WORDS_LABELED
+    alike = of_words if words else _OF_OTHERS if graph.num_features >= _FEWEST_WORDS else _OF_TABLES
 
-    def trust(candidate: Candidate) -> float:
-        own = worth.get(candidate.model, 1.0)
-        if candidate.model != "grand":
-            return own
-        other, beside = strong != (candidate.balance > 1), words and candidate.spread
+    def trust(candidate: Candidate, smooth: bool) -> float:
+        own, is_grand = (alike if smooth else _OF_UNLIKE).get(candidate.model, 1.0), candidate.model == "grand"
+        other = is_grand and strong != (candidate.balance > 1)
+        beside = candidate.spread and (not smooth or (words and is_grand))
         return own * (_OF_OTHER_BALANCE if other else 1) * (_BESIDE_SPREAD if beside else 1)
 
     return trust
@@ -254,11 +257,12 @@ def _usual_labels(graph: Graph) -> float:
     return float(np.median(count[count > 0])) if len(count) else 0.0
 
 
-def _first_of(name: str, own: list[Candidate], labels: float, strong: bool) -> list[Candidate]:
-    """What a model is tried with first: plain, a GCN sharpened too, GRAND with a strong balance or a weaker one."""
+def _first_of(name: str, own: list[Candidate], labels: float, graph: Graph) -> list[Candidate]:
+    """What a model is tried with first: plain, a GCN sharpened too, GRAND with the balance that suits the graph."""
     sharpened = [candidate for candidate in own if candidate.sharpens][:1]
     if name == "grand" and sharpened:
-        return sorted((c for c in own if c.sharpens), key=lambda c: c.balance, reverse=strong)[:1]
+        balance = 3.0 if _has_few_words_labeled(graph) else 1.0 if has_words(graph) else 0.5
+        return sorted((c for c in own if c.sharpens), key=lambda c: abs(c.balance - balance))[:1]
     if name == "gcn":
         advised = Candidate(name, *first_choice(labels))
         return own[:1] + ([advised] if advised in own else sharpened)

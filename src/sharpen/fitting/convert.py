@@ -65,11 +65,7 @@ def encode_labels(values: Any, classes: np.ndarray | None = None) -> tuple[np.nd
 
 
 def as_graph(
-    data: Any,
-    y: Any = None,
-    classes: np.ndarray | None = None,
-    x: np.ndarray | None = None,
-    unit: float | None = None,
+    data: Any, y: Any = None, classes: np.ndarray | None = None, x: np.ndarray | None = None, unit: float | None = None
 ) -> tuple[Graph, np.ndarray]:
     """A graph and its classes, from a Graph, a PyG ``Data``, a NetworkX graph, (X, adjacency), or DataFrames.
 

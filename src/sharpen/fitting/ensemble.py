@@ -14,6 +14,7 @@ from sharpen.fitting.calibrated import fit_mean_temperature, sharpen_by
 from sharpen.fitting.candidates import FEW_LABELS, Candidate
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes
+from sharpen.fitting.proportions import reweighted
 from sharpen.fitting.runs import Listener, Run
 from sharpen.fitting.selection import Shares
 from sharpen.fitting.spreading import CAUTION
@@ -49,12 +50,14 @@ class Ensemble:
         temperature: Of the mean of their probabilities.
         isolated: The same for nodes without an edge; None where it makes no difference.
         caution: Of spread labels (:mod:`sharpen.fitting.spreading`); 0 in models that were saved before there was any.
+        factors: What probabilities of each class are multiplied by at last (:mod:`sharpen.fitting.proportions`).
     """
 
     parts: list[Part]
     temperature: float
     isolated: float | None = None
     caution: float = CAUTION
+    factors: tuple[float, ...] | None = None
 
     @property
     def uses_labels(self) -> bool:
@@ -70,7 +73,7 @@ class Ensemble:
         if self.isolated is not None:
             nodes = isolated_nodes(graph)
             probabilities[nodes] = sharpen_by(mean[nodes], self.isolated)
-        return probabilities
+        return probabilities if self.factors is None else reweighted(probabilities, np.array(self.factors))
 
     def said(
         self, graph: Graph, known: np.ndarray, num_classes: int, backbone: Backbone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.special import softmax
@@ -13,6 +14,8 @@ from sharpen.evaluation.paired import PairedDifference, paired_difference
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.runs import Run
 
+# What averages over many neighbours, and by how many standard errors it must be better than guessing to be trusted.
+_SMOOTH, _DOUBT = ("logistic", "grand"), 1.64
 METRICS = ("accuracy", "balanced-accuracy")
 # Into so many groups labels are put where each is to be judged by what the others say.
 _GROUPS = 5
@@ -42,17 +45,14 @@ class Evidence:
         runs: All that were trained.
         y: Classes of all nodes, −1 for unknown.
         metric: ``accuracy``, or ``balanced-accuracy``, in which every class counts the same.
-        trust: How much each candidate is worth before any label has spoken (:func:`sharpen.fitting.candidates.trust_in`).
+        trust: How much each candidate is worth on graphs of this kind (:func:`sharpen.fitting.candidates.trust_in`).
     """
 
     def __init__(
-        self,
-        runs: Sequence[Run],
-        y: np.ndarray,
-        metric: str = "accuracy",
-        trust: Callable[[Candidate], float] = lambda candidate: 1.0,
-    ) -> None:
-        self.trust = trust
+        self, runs: Sequence[Run], y: np.ndarray, metric: str = "accuracy",
+        trust: Callable[[Candidate, bool], float] = lambda candidate, smooth: 1.0,
+    ) -> None:  # fmt: skip
+        self._trust, self.metric = trust, metric
         self.nodes = np.flatnonzero(y >= 0)
         self.y = y[self.nodes]
         self.num_classes = runs[0].opinions.shape[2]
@@ -66,6 +66,19 @@ class Evidence:
         for candidate, own in self.runs.items():
             if any(run.round_number for run in own):
                 self._first_hits[candidate] = self._mean_hits([m for m in own if m.round_number == 0])
+
+    def trust(self, candidate: Candidate) -> float:
+        """How much a candidate is worth before any label chooses."""
+        return self._trust(candidate, self._smooth)
+
+    @cached_property
+    def _smooth(self) -> bool:
+        """Whether a model of averages over neighbours is better than guessing, beyond doubt; yes where none was tried."""
+        models = [c for c in self.sound if c.model in _SMOOTH and not c.spread]
+        share, rows = np.log(np.bincount(self.y) / len(self.y))[self.y], np.arange(len(self.y))
+        gains = [np.log(np.maximum(self.probabilities(c)[rows, self.y], 1e-12)) - share for c in models]
+        gains = [gain[~np.isnan(gain)] for gain in gains]
+        return not models or any(gain.mean() > _DOUBT * gain.std() / np.sqrt(len(gain)) for gain in gains)
 
     @property
     def sound(self) -> list[Candidate]:

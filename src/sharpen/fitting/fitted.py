@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sharpen.errors import InputError
-from sharpen.fitting.account import account, beside_guessing, expected, surest, what_abstaining_buys
+from sharpen.fitting.account import above_chance, account, beside_guessing, expected, surest, what_abstaining_buys
 from sharpen.fitting.backbone import Backbone
-from sharpen.fitting.calibrated import cross_fit
+from sharpen.fitting.calibrated import HonestPredictions, cross_fit
 from sharpen.fitting.candidates import Candidate, trust_in
 from sharpen.fitting.ensemble import Ensemble, build_ensemble
 from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.identity import identify
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
+from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted
 from sharpen.fitting.report import FitReport, Report, size_of
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import Found
@@ -130,8 +131,16 @@ def conclude(
     used = build_ensemble(evidence, shares, graph, y, backbone, isolated=isolated, on_all=found.on_all, final=final)
     known = y if used.uses_labels else np.full_like(y, -1)
     delivered = used.probabilities(graph, known, graph.num_classes, backbone)
+    groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
+    honest = cross_fit(evidence, groups, ensemble=ensemble)
+    proportions = _proportions(delivered, honest, evidence, backbone)
+    if proportions is not None:
+        used = replace(used, factors=tuple(proportions.factors.tolist()))
+        delivered = reweighted(delivered, proportions.factors)
+        notes = [*notes, _note_of_shares(proportions, evidence, graph.class_names)]
     about_isolated = _account_of_isolated(graph, isolated)
-    parts = _report(evidence, shares, runs_of, found, graph, delivered, ensemble=ensemble, seed=seed, metric=metric)
+    told = evidence, shares, runs_of, found, graph, delivered, proportions, groups, honest
+    parts = _report(*told, ensemble=ensemble)
     warning = parts["surest"]["warning"]
     report = FitReport(
         **parts,
@@ -153,23 +162,12 @@ def conclude(
     if used.uses_labels:
         alone = _without_labels(shares)
         without_labels = build_ensemble(
-            evidence,
-            alone,
-            graph,
-            np.full_like(y, -1),
-            backbone,
-            isolated=at(alone),
-            on_all=found.on_all,
-            final=final,
+            evidence, alone, graph, np.full_like(y, -1), backbone, isolated=at(alone), on_all=found.on_all, final=final
         )
+        without_labels = replace(without_labels, factors=used.factors)
     known, name = (y, identify(graph)) if used.uses_labels else (np.empty(0, dtype=np.int64), "")
-    curves = {
-        which: [own.traces for own in evidence.runs.get(candidate.rough, []) if own.ok and own.traces]
-        for which, candidate in (("chosen", best), ("plain", best.plain))
-    }
-    return Fitted(
-        used, without_labels, known, name, graph.num_features, graph.num_classes, report, dict(backbone.cuts), curves
-    )
+    sizes = graph.num_features, graph.num_classes
+    return Fitted(used, without_labels, known, name, *sizes, report, dict(backbone.cuts), _curves(evidence, best))
 
 
 def _temperature_of_isolated(
@@ -178,6 +176,34 @@ def _temperature_of_isolated(
     if not graph.num_edges or not any(candidate.uses_graph for candidate in shares):
         return None
     return judge_isolated(evidence, shares, graph, backbone)
+
+
+def _curves(evidence: Evidence, best: Candidate) -> dict[str, list[Mapping[str, np.ndarray]]]:
+    return {
+        which: [own.traces for own in evidence.runs.get(candidate.rough, []) if own.ok and own.traces]
+        for which, candidate in (("chosen", best), ("plain", best.plain))
+    }
+
+
+def _proportions(
+    delivered: np.ndarray, honest: HonestPredictions, evidence: Evidence, backbone: Backbone
+) -> Proportions | None:
+    """How common classes are; None where labels or somebody else say it, rare ones count like others, or nothing can tell."""
+    count = np.bincount(evidence.y, minlength=evidence.num_classes)
+    asked = backbone.prior is not None or backbone.balanced or evidence.metric != "accuracy"
+    unlabeled = np.delete(delivered, evidence.nodes, axis=0)
+    if asked or not drawn_evenly(count) or not len(unlabeled) or not above_chance(honest, evidence):
+        return None
+    return find_proportions(unlabeled, honest.after, count)
+
+
+def _note_of_shares(found: Proportions, evidence: Evidence, class_names: Sequence[str]) -> str:
+    shares = found.ratios * np.bincount(evidence.y, minlength=len(class_names)) / len(evidence.y)
+    said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in np.argsort(-shares, kind="stable")[:6])
+    return (
+        "each class has as many labels, which do not say how common classes are; by what is predicted the commonest are taken to "
+        f"be {said}; whoever knows better can give the class proportions"
+    )
 
 
 def _without_labels(shares: Shares) -> Shares:
@@ -195,17 +221,15 @@ def _report(
     found: Found,
     graph: Graph,
     delivered: np.ndarray,
+    proportions: Proportions | None,
+    groups: Sequence[np.ndarray],
+    used: HonestPredictions,
     *,
     ensemble: bool,
-    seed: int,
-    metric: str,
 ) -> dict[str, Any]:
-    y = graph.y.numpy()
-    groups = [evidence.rows(part) for part in deal(y, 1000 * seed + 999)]
-    used = cross_fit(evidence, groups, ensemble=ensemble)
     asked = sides(evidence, groups, ensemble=ensemble, graph=graph.num_edges > 0)
     answers = [
-        verdict(question, evidence, groups, both, helps=_mostly(QUESTIONS[question], shares), metric=metric)
+        verdict(question, evidence, groups, both, helps=_mostly(QUESTIONS[question], shares), metric=evidence.metric)
         for question, both in asked.items()
     ]
     baselines = {
@@ -213,7 +237,7 @@ def _report(
         for question, both in asked.items()
         for word, side in zip(("with", "without"), both, strict=True)
     }
-    unlabeled = y < 0
+    unlabeled = graph.y.numpy() < 0
     predicted = np.bincount(delivered[unlabeled].argmax(1), minlength=graph.num_classes)
     count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
     return {
@@ -221,10 +245,10 @@ def _report(
             asdict(c) | {"name": c.name, "score": evidence.score(c), "members": runs_of[c], "share": round(share, 4)}
             for c, share in shares.items()
         ],
-        "guessing": beside_guessing(used, evidence, graph.class_names, metric),
+        "guessing": beside_guessing(used, evidence, graph.class_names, evidence.metric),
         "predicted": dict(zip(graph.class_names, predicted.tolist(), strict=True)),
         "verdicts": [asdict(answer) for answer in answers],
-        "expected": expected(used, evidence, predicted),
+        "expected": expected(used, evidence, predicted, proportions),
         "baselines": baselines,
         "coverage": what_abstaining_buys(used, evidence),
         "surest": surest(used, evidence, delivered[unlabeled].max(1)),

@@ -142,6 +142,8 @@ def _exact_scores(fitted: Fitted, graph: Graph, model_args: Any) -> LinearScores
     head = "head." * network
     weight = np.sum([count * own[f"{head}weight"].astype(np.float64) for count, own in runs], axis=0).T
     bias = np.sum([count * (own[f"{head}bias"] + own.get("prior", 0.0)) for count, own in runs], axis=0)
+    if fitted.ensemble.factors is not None:  # which come after the temperature
+        bias = bias + fitted.ensemble.temperature * np.log(fitted.ensemble.factors)
     model = S2GC(1, 1, **(model_args or {})) if network else None
     kept, hops = (KEPT, HOPS) if model is None else (model.alpha, model.hops)
     scale = None if network else 1 / Hops(graph).lengths[:, 0].astype(np.float64)

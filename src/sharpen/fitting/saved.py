@@ -177,11 +177,11 @@ def _check(fitted: Fitted) -> None:
             Batching.parse(cut)
         if not isinstance(model, str):
             raise ValueError(f"cuts has {model!r}")
-    _check_ensemble(fitted.ensemble)
+    _check_ensemble(fitted.ensemble, fitted.num_classes)
     if fitted.ensemble.uses_labels != (fitted.without_labels is not None):
         raise ValueError("it does not say what predicts where no label is known")
     if fitted.without_labels is not None:
-        _check_ensemble(fitted.without_labels)
+        _check_ensemble(fitted.without_labels, fitted.num_classes)
         if any(part.candidate.spread for part in fitted.without_labels.parts):
             raise ValueError("what predicts where no label is known would spread labels")
     known = fitted.known
@@ -191,12 +191,15 @@ def _check(fitted: Fitted) -> None:
         raise ValueError(f"known holds class {known.max()}, but there are {fitted.num_classes}")
 
 
-def _check_ensemble(ensemble: Ensemble) -> None:
+def _check_ensemble(ensemble: Ensemble, num_classes: int) -> None:
     for temperature in (ensemble.temperature, 1.0 if ensemble.isolated is None else ensemble.isolated):
         if not ensemble.parts or not (math.isfinite(temperature) and temperature > 0):
             raise ValueError(f"it has {len(ensemble.parts)} candidates at temperature {temperature}")
     if not (math.isfinite(ensemble.caution) and ensemble.caution >= 0):
         raise ValueError(f"caution is {ensemble.caution}")
+    factors = (1.0,) * num_classes if ensemble.factors is None else ensemble.factors
+    if len(factors) != num_classes or not all(math.isfinite(factor) and factor > 0 for factor in factors):
+        raise ValueError(f"factors of its {num_classes} classes are {factors}")
     shares = [part.share for part in ensemble.parts]
     if not all(math.isfinite(share) and share > 0 for share in shares) or abs(sum(shares) - 1) > 1e-6:
         raise ValueError(f"its candidates have shares {shares}")
@@ -235,6 +238,7 @@ def _describe(ensemble: Ensemble, held: Sequence[list[dict[str, np.ndarray]]]) -
         "temperature": ensemble.temperature,
         "isolated": ensemble.isolated,
         "caution": ensemble.caution,
+        "factors": ensemble.factors,
     }
 
 
@@ -250,6 +254,7 @@ def _ensemble(description: dict[str, Any], weights: dict[int, list[dict[str, np.
         )
         share = len(own) / total if older else float(entry["share"])
         parts.append(Part(candidate, share, [float(count) for count in entry["counts"]], own))
-    isolated = description["lonely" if older else "isolated"]
+    isolated, factors = description["lonely" if older else "isolated"], description.get("factors")
     caution = float(description.get("caution", 0.0))  # models that were saved before there was any
-    return Ensemble(parts, float(description["temperature"]), None if isolated is None else float(isolated), caution)
+    more = isolated and float(isolated), caution, factors and tuple(map(float, factors))
+    return Ensemble(parts, float(description["temperature"]), *more)

@@ -9,8 +9,8 @@ correction); and the shares go part of the way to those of a prior among the can
 .. math:: w = \frac{n \, w_\text{greedy} + n_0 \, w_\text{prior}}{n + n_0}
 
 for n labels, with :math:`n_0` = _PRIOR_LABELS. The prior is what experience says of graphs of this kind
-(:func:`sharpen.fitting.candidates.trust_in`). What is used is never worse than the best candidate alone by more than a standard
-error, paired on the labels that both were chosen by: of many candidates, the one that looks best on a dozen labels does so by luck.
+(:func:`sharpen.fitting.candidates.trust_in`). What is used is never worse than the best candidate alone by more than one and a
+half standard errors, paired on the labels that both were chosen by: by so much the luckiest of a dozen that are alike is ahead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHORTLIST, MOST = 6, 6
 _TRUSTED = 2
 _PRIOR_LABELS = 240
 # A candidate has its part of the prior unless it is worse than the best by more than so many standard errors.
-_DOUBT = 1.5
+_DOUBT, _DOUBT_OF_TRUSTED = 1.5, 2.0
 _BAGS, _STEPS = 24, 12
 _SMALLEST = 0.03
 
@@ -38,10 +38,7 @@ Shares = dict[Candidate, float]
 
 
 def shortlist(
-    evidence: Evidence,
-    *,
-    keep: np.ndarray | None = None,
-    among: Callable[[Candidate], bool] = lambda candidate: True,
+    evidence: Evidence, *, keep: np.ndarray | None = None, among: Callable[[Candidate], bool] = lambda candidate: True
 ) -> list[Candidate]:
     """The best trained candidates by their first round, in which all met the same folds; alone and with spread labels.
 
@@ -93,12 +90,13 @@ def choose(
     right = right * np.exp([[-candidate.spread / n] for candidate in listed])
     best = int(_loss(right, weight).argmin())
     prior = np.array([evidence.trust(candidate) for candidate in listed])
-    prior *= [not _clearly_worse(own, right[best], weight, _DOUBT) for own in right]
+    doubt = np.where(prior > 1, _DOUBT_OF_TRUSTED, _DOUBT)
+    prior *= [not _clearly_worse(own, right[best], weight, errors) for own, errors in zip(right, doubt, strict=True)]
     shares = (n * _greedy(right, weight) + _PRIOR_LABELS * prior / prior.sum()) / (n + _PRIOR_LABELS)
     order = np.argsort(-shares, kind="stable")[:MOST]
     order = order[shares[order] >= _SMALLEST]
     shares = shares[order] / shares[order].sum()
-    if _clearly_worse(shares @ right[order], right[best], weight):
+    if _clearly_worse(shares @ right[order], right[best], weight, _DOUBT):
         return {listed[best]: 1.0}
     return {listed[m]: float(share) for m, share in zip(order, shares, strict=True)}
 
@@ -148,13 +146,13 @@ def _greedy(right: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return shares
 
 
-def _clearly_worse(one: np.ndarray, other: np.ndarray, weight: np.ndarray, errors: float = 1.0) -> bool:
+def _clearly_worse(one: np.ndarray, other: np.ndarray, weight: np.ndarray, errors: float) -> bool:
     """Whether the first has a larger log-loss by more than so many standard errors, paired label by label, and a label's worth
     more: of a dozen labels that all are got right candidates differ in little but how sure they are of them.
 
-    >>> _clearly_worse(np.array([0.5, 0.5, 0.6]), np.array([0.9, 0.9, 0.8]), np.ones(3))
+    >>> _clearly_worse(np.array([0.5, 0.5, 0.6]), np.array([0.9, 0.9, 0.8]), np.ones(3), 1.0)
     True
-    >>> _clearly_worse(np.array([0.5, 0.9, 0.8]), np.array([0.9, 0.5, 0.9]), np.ones(3))
+    >>> _clearly_worse(np.array([0.5, 0.9, 0.8]), np.array([0.9, 0.5, 0.9]), np.ones(3), 1.0)
     False
     """
     gap = np.log(np.maximum(other, 1e-12) / np.maximum(one, 1e-12)) * weight / weight.mean()
