@@ -4,7 +4,7 @@ from tests import house
 
 # The aim is 25,000 lines and 16,500 of code; this holds what is reached. Methods of the field, one file each, are counted apart.
 ZOO = "models/zoo/"
-MOST_LINES, MOST_CODE = 40_000, 24_900
+MOST_LINES, MOST_CODE = 40_200, 25_000
 MOST_MODULE, MOST_FUNCTION = 400, 80
 # From left to right: each imports only what stands before it, and itself. What stands together is independent.
 ORDER = (
