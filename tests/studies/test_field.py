@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 from sharpen import InputError
 from sharpen.analysis.leaderboard import Leaderboard, Standing, leaderboards, mean_ranks, rank_intervals
 from sharpen.analysis.outcome import Effect, outcome
+from sharpen.analysis.runs import Run
 from sharpen.evaluation import paired_difference
 from sharpen.report.builder import Reader
 from sharpen.report.leaderboard import board_sentences, board_table, gains_table
@@ -93,14 +95,17 @@ def test_the_page_says_what_the_store_says(script):
     assert kept.startswith(report.split("## Tables")[0]), "make results"
 
 
-def test_a_check_is_told_with_what_was_published(script, tmp_path):
-    file = tmp_path / "checks.csv"
-    row = "cora,normprop,public,10,{mean},0.5,cpu\n"
-    for mean, verdict in ((85.0, "yes"), (80.0, "no")):
-        file.write_text(",".join(script.CHECK_COLUMNS) + "\n" + row.format(mean=mean))
-        assert script.checks(file).strip().splitlines()[-1].endswith(f"| 85.46 ± 0.51 | {verdict} |")
-    with pytest.raises(InputError, match="no split is published for h2gcn"):
-        script.check(file, "h2gcn", "cora")
+def test_a_published_mean_is_told_beside_ours(script):
+    found = outcome(load_study("field-published"), "published")
+    cell = found.cell("cora", "normprop")  # 85.46 ± 0.51 in the paper's comparison
+    for score, verdict in ((85.0, "yes"), (80.0, "no")):
+        runs_of = [Run(f"{k}", "public", k, val=score, test=score + k / 10) for k in range(5)]
+        side = replace(cell.sides["published"], runs=tuple(runs_of))
+        told = script.reproduced(replace(found, cells=(replace(cell, sides={"published": side}),)))
+        assert f"{int(verdict == 'yes')} of 1 pairs" in told
+        assert "| 85.46 ± 0.51 |" in told
+        assert f"| {verdict} |" in told
+    assert "Nothing was run" in script.reproduced(found)
 
 
 def test_from_tuning_to_the_leaderboard(script, tmp_path, monkeypatch):
@@ -139,7 +144,7 @@ def test_from_tuning_to_the_leaderboard(script, tmp_path, monkeypatch):
     report = Reader(store, {}, max_epochs=6).report(study, "paired")
     assert report.findings == tuple(board_sentences([board]))
     assert [block.title for block in report.blocks][:3] == ["What it found", "The leaderboard", "Over graphs"]
-    made = script.blocks(reported, found, [board])
+    made = script.blocks(reported, found, reported, [board])
     assert "Digits" in made["field-tables"]()
     assert "18 reported runs and 12 of tuning" in made["field-cost"]()
     script.plot([board], tmp_path / "time.svg")
