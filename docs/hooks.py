@@ -21,7 +21,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is made, and what lies elsewhere in the repository."""
     files.append(File.generated(config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
     files.append(File.generated(config, "reference/commands.md", content=commands()))
-    folders = (ROOT / "results", ROOT / "results" / "label-rates", ROOT / "results" / "few-labels")
+    folders = (ROOT / "results", *(ROOT / "results" / name for name in ("field", "label-rates", "few-labels")))
     pages = [folder / "page.html" for folder in folders]
     for path in [*pages, *sorted((ROOT / "results" / "figures").glob("*.png"))]:
         name = path.relative_to(ROOT).as_posix()
