@@ -16,6 +16,8 @@ from sharpen.fitting.runs import Run
 
 # What averages over many neighbours, and by how many standard errors it must be better than guessing to be trusted.
 _SMOOTH, _DOUBT = ("logistic", "grand"), 1.64
+# Fewer labels than these tell nothing from guessing, neither where averages say something nor where they do not.
+_FEWEST_TO_DOUBT = 30
 METRICS = ("accuracy", "balanced-accuracy")
 # Into so many groups labels are put where each is to be judged by what the others say.
 _GROUPS = 5
@@ -73,7 +75,9 @@ class Evidence:
 
     @cached_property
     def _smooth(self) -> bool:
-        """Whether a model of averages over neighbours is better than guessing, beyond doubt; yes where none was tried."""
+        """Whether a model of averages over neighbours is better than guessing, beyond doubt; yes where nothing can tell."""
+        if len(self.y) < _FEWEST_TO_DOUBT:
+            return True
         models = [c for c in self.sound if c.model in _SMOOTH and not c.spread]
         share, rows = np.log(np.bincount(self.y) / len(self.y))[self.y], np.arange(len(self.y))
         gains = [np.log(np.maximum(self.probabilities(c)[rows, self.y], 1e-12)) - share for c in models]
