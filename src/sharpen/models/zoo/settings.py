@@ -2,7 +2,7 @@
 
 .. code-block:: yaml
 
-    source: sunilkmaurya/FSGNN, run_3_hop.sh      # where they stand
+    source: sunilkmaurya/FSGNN, run_3_hop.sh      # where they stand; another text is another seed of what is drawn from the grid
     all: {epochs: 1500, hidden: 64}               # what holds for every graph
     default: {lr: 0.01, hops: 3}                  # what to take where nothing was published; by the authors' own advice
     published:                                    # per graph; mean and sd in percent, on which split, and where it stands
