@@ -8,11 +8,11 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from sharpen import NodeClassifier
-from sharpen.fitting.account import expected
+from sharpen.fitting.account import expected, surest
 from sharpen.fitting.calibrated import HonestPredictions
 from sharpen.fitting.candidates import Candidate
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted
+from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted, shifted
 from sharpen.graph import Graph
 from tests.fitting.camps import runs_of
 
@@ -86,6 +86,19 @@ def test_what_is_expected_counts_classes_as_they_are_among_the_nodes() -> None:
     assert told["after"]["accuracy"] == 0.75  # as labels are
 
 
+def test_how_often_the_surest_are_right_is_asked_of_the_answers_as_they_are_given() -> None:
+    """Of two classes told by 0.6 the commoner is sure once it is known to be that: only its answers are among the surest."""
+    y = np.repeat([0, 1], 20)
+    honest = HonestPredictions(np.arange(40), *[np.where(np.eye(2)[y] > 0, 0.6, 0.4)] * 2)
+    found, evidence = Proportions(*[np.array([0.1, 1.9])] * 2), Evidence(runs_of(Candidate("gcn"), y, []), y)
+    given = shifted(honest, found)
+    assert given.after[0] == pytest.approx([0.6 * 0.1 / (0.6 * 0.1 + 0.4 * 1.9), 0.4 * 1.9 / (0.6 * 0.1 + 0.4 * 1.9)])
+    assert shifted(honest, None) is honest
+    threshold = np.full(100, 0.95)
+    assert surest(honest, evidence, threshold)["labels"] == 0
+    assert surest(given, evidence, threshold)["labels"] == surest(given, evidence, threshold)["right"] == 20
+
+
 def even_labels(rare: float, each: int) -> tuple[Graph, np.ndarray]:
     x, y, _ = clouds(rare, nodes=600)
     rng = np.random.default_rng(1)
@@ -106,7 +119,7 @@ def test_a_fit_of_as_many_labels_of_each_class_knows_that_one_is_rare(tmp_path) 
     x, labeled = graph.x.numpy(), ~hidden
     plain = LogisticRegression().fit(x[labeled], y[labeled]).score(x[hidden], y[hidden])
     assert accuracy > plain + 0.04
-    assert any("each class has as many labels" in note for note in fitted.report_["notes"])
+    assert any("the same number of labels" in note for note in fitted.report_["notes"])
     low, high = fitted.report_["expected"]["accuracy_interval"]
     assert low < accuracy < high
     fitted.save(tmp_path / "m")

@@ -12,7 +12,8 @@ matters most where classes weigh alike in training: single runs then answer a ra
 Nodes that were labeled by chance are more or less like the others; this makes up for a part of that too.
 
 Where how common classes are was told from predictions (:mod:`sharpen.fitting.proportions`), hits are counted class by class of the
-*label* and weighted by that; there are as many labels as these weights are worth. All other scores are of the labels as they are.
+*label* and weighted by that; there are as many labels as these weights are worth. What a threshold buys is
+of the answers as they are given; all other scores are of those before that, on the labels as they are.
 
 Its interval is Wilson's with a standard error above that of independent draws (``_INFLATED``): runs and groups share labels, so
 hits hang together (Bates, Hastie and Tibshirani, *Cross-validation: what does it estimate and how well does it do it?*, 2024).
@@ -28,7 +29,7 @@ from sharpen.evaluation.calibration import reliability
 from sharpen.evaluation.paired import paired_difference, widened
 from sharpen.fitting.calibrated import HonestPredictions, coverage, quality, wilson
 from sharpen.fitting.evidence import Evidence
-from sharpen.fitting.proportions import Proportions, reweighted
+from sharpen.fitting.proportions import Proportions, shifted
 
 _INFLATED = 1.25
 # The surest answers are looked at separately: so large a share of all, and so many labels at least to say something of them.
@@ -56,8 +57,7 @@ def expected(
         answers: How many unlabeled nodes are answered with each class.
         proportions: How common classes are among these; None where the labels say it.
     """
-    y, after = evidence.y[honest.rows], honest.after
-    predicted = (after if proportions is None else reweighted(after, proportions.factors)).argmax(1)
+    y, predicted = evidence.y[honest.rows], shifted(honest, proportions).after.argmax(1)
     hit = predicted == y
     share = (
         answers / answers.sum() if answers.sum() else np.bincount(predicted, minlength=len(answers)) / len(predicted)

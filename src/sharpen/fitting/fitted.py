@@ -19,7 +19,7 @@ from sharpen.fitting.evidence import Evidence
 from sharpen.fitting.folds import all_labels, deal, unchecked_classes
 from sharpen.fitting.identity import identify
 from sharpen.fitting.isolated import IsolatedNodes, isolated_nodes, judge_isolated
-from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted
+from sharpen.fitting.proportions import Proportions, drawn_evenly, find_proportions, reweighted, shifted
 from sharpen.fitting.report import FitReport, Report, size_of
 from sharpen.fitting.runs import Run
 from sharpen.fitting.search import Found
@@ -201,8 +201,8 @@ def _note_of_shares(found: Proportions, evidence: Evidence, class_names: Sequenc
     shares = found.ratios * np.bincount(evidence.y, minlength=len(class_names)) / len(evidence.y)
     said = ", ".join(f"{class_names[c]!r} {100 * shares[c]:.0f} %" for c in np.argsort(-shares, kind="stable")[:6])
     return (
-        "each class has as many labels, which do not say how common classes are; by what is predicted the commonest are taken to "
-        f"be {said}; whoever knows better can give the class proportions"
+        "most classes have the same number of labels, which does not say how common they are; by what is predicted the commonest "
+        f"are taken to be {said}; whoever knows better can give the class proportions"
     )
 
 
@@ -240,6 +240,7 @@ def _report(
     unlabeled = graph.y.numpy() < 0
     predicted = np.bincount(delivered[unlabeled].argmax(1), minlength=graph.num_classes)
     count = np.bincount(evidence.y, minlength=graph.num_classes).tolist()
+    given = shifted(used, proportions)  # what a threshold on delivered probabilities is about
     return {
         "chosen": [
             asdict(c) | {"name": c.name, "score": evidence.score(c), "members": runs_of[c], "share": round(share, 4)}
@@ -250,8 +251,8 @@ def _report(
         "verdicts": [asdict(answer) for answer in answers],
         "expected": expected(used, evidence, predicted, proportions),
         "baselines": baselines,
-        "coverage": what_abstaining_buys(used, evidence),
-        "surest": surest(used, evidence, delivered[unlabeled].max(1)),
+        "coverage": what_abstaining_buys(given, evidence),
+        "surest": surest(given, evidence, delivered[unlabeled].max(1)),
         "candidates": [
             asdict(c)
             | {

@@ -13,10 +13,12 @@ CiteSeer with twenty lost two points. And :math:`a = (20 / n)^2 + 0.1` for n of 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from sharpen.fitting.calibrated import HonestPredictions
 from sharpen.fitting.estimators import meet_prior
 
 # For how many nodes the shares of the labels stand, and beside how many for each class of which nothing is said scores are shifted.
@@ -32,7 +34,8 @@ class Proportions(NamedTuple):
 
 
 def drawn_evenly(count: np.ndarray) -> bool:
-    """Whether most classes have as many labels as the one with most, as chance seldom deals them; some may have no more nodes.
+    """Whether most classes have the same number of labels, that of the largest, which chance seldom deals to many labels; some
+    may have no more nodes.
 
     >>> drawn_evenly(np.array([20, 20, 20, 12])), drawn_evenly(np.array([20, 21])), drawn_evenly(np.array([20, 0, 20]))
     (True, False, True)
@@ -51,6 +54,11 @@ def find_proportions(probabilities: np.ndarray, held_out: np.ndarray, count: np.
     ratios = np.ones(len(count))
     ratios[some] = shares / labels[some]
     return Proportions(ratios, ratios * np.exp(shift))
+
+
+def shifted(honest: HonestPredictions, found: Proportions | None) -> HonestPredictions:
+    """What is said of labeled nodes as the answers are delivered: by how common classes are, where that was found."""
+    return honest if found is None else replace(honest, after=reweighted(honest.after, found.factors))
 
 
 def _shares(probabilities: np.ndarray, labels: np.ndarray, weight: float) -> np.ndarray:

@@ -138,6 +138,8 @@ def _exact_scores(fitted: Fitted, graph: Graph, model_args: Any) -> LinearScores
     regression = all(part.candidate.model in ("logistic", "self-training") for part in parts)
     if not (network or regression) or any(part.candidate.spread for part in parts):
         return None
+    if fitted.ensemble.factors is not None and fitted.ensemble.isolated is not None:
+        return None  # nodes without an edge have a temperature of their own, and one bias cannot be right for all
     runs = [(part.share / len(part.weights) * part.counts[0], own) for part in parts for own in part.weights]
     head = "head." * network
     weight = np.sum([count * own[f"{head}weight"].astype(np.float64) for count, own in runs], axis=0).T

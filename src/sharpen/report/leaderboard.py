@@ -63,19 +63,19 @@ def _row(one: Standing) -> tuple[Place, ...]:
 def ranks_table(found: MeanRanks) -> Table:
     """Mean ranks over graphs, the best first; those within the critical difference of the best are marked."""
     best, tested = min(found.ranks.values(), default=0.0), not math.isnan(found.critical)
-    rows = tuple(
-        (model_title(model), Value.number(rank), "yes" if tested and rank - best <= found.critical else "")
-        for model, rank in found.ranks.items()
-    )
-    columns = (
-        Column("method", "method"),
-        Column("rank", "mean rank", "right"),
-        Column("near", "not told from the best"),
-    )
+    near = {model: tested and rank - best <= found.critical for model, rank in found.ranks.items()}
+    some = not all(near.values())  # where none can be told from the best, a column has nothing to say
+    rows: list[tuple[Place, ...]] = []
+    for model, rank in found.ranks.items():
+        marked: tuple[Place, ...] = ("yes" if near[model] else "",) if some else ()
+        rows.append((model_title(model), Value.number(rank), *marked))
+    columns = [Column("method", "method"), Column("rank", "mean rank", "right")]
+    columns += [Column("near", "not told from the best")] if some else []
     note = "With one graph nothing is tested."
     if tested:
-        note = f"Two mean ranks that differ by more than {found.critical:.2f} differ at 5 % (Nemenyi)."
-    return Table(f"Mean ranks over {found.graphs} graphs", columns, rows, notes=(note,))
+        none = "" if some else "; none of these can be told from the best"
+        note = f"Two mean ranks that differ by more than {found.critical:.2f} differ at 5 % (Nemenyi){none}."
+    return Table(f"Mean ranks over {found.graphs} graphs", tuple(columns), tuple(rows), notes=(note,))
 
 
 def gains_table(boards: Sequence[Leaderboard]) -> Table:
@@ -126,7 +126,7 @@ def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
         first, *others = board.ranked
         tied = sum(one.low == 1 for one in others)
         more = f", and {tied} more may be" if tied else ""
-        left = f" ({board.waiting} not run yet)" if board.waiting else ""
+        left = f" ({board.waiting} have no score yet)" if board.waiting else ""
         told.append(
             f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {1 + len(others)}{left}{more}."
         )
@@ -167,7 +167,11 @@ def _gain_sentences(run: Sequence[Leaderboard]) -> list[str]:
         parts.append(
             f"{dataset_title(board.dataset)} {verdicts.count('gain')} gain, {verdicts.count('loss')} lose of {len(verdicts)}"
         )
-    sure = [gain for gain in gains.values() if gain.verdict != "unclear" and (gain.corrected_p or 1.0) <= 0.05]
+    sure = [
+        gain
+        for gain in gains.values()
+        if gain.verdict != "unclear" and gain.corrected_p is not None and gain.corrected_p < 0.05
+    ]
     up = sum(gain.verdict == "gain" for gain in sure)
     told = [
         f"Sharpening (95 % t interval): {'; '.join(parts)}. Corrected over the {len(gains)} pairs (Holm), {up} gain and "

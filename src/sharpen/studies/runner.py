@@ -124,7 +124,7 @@ def run(
         for problem in store.set_aside():
             say(problem.line)
         costs = Costs(workers.kind, workers.device, precision, store.runs())
-        sizes = Sizes(costs, max_members, time_limit)
+        sizes = Sizes(costs, max_members, None if time_limit is None else time_limit / workers.sharers)
         wanted = len(work.trials)
         summary = Summary(wanted=wanted, recorded=wanted - len(work.missing(store)), skipped=work.skipped)
         for other, count in store.frame(work.trials.values())["precision"].value_counts().items():
