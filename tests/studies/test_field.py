@@ -198,7 +198,7 @@ def test_what_is_said_of_the_order_and_of_sharpening():
     assert board.leaning == pytest.approx(-1)
     assert max(board.sharpened, key=board.sharpened.get) == "sage"
     said = " ".join(board_sentences([board]))
-    assert "GCN is first of 4 (1 have no score yet)." in said
+    assert "GCN is first of 4 (no score yet: 1)." in said
     assert "of 4 published methods the first, MLP, is 4 here" in said
     assert "Cora 4 gain, 0 lose of 4" in said
     assert "Corrected over the 4 pairs (Holm), 4 gain and 0 lose" in said

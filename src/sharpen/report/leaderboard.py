@@ -126,7 +126,7 @@ def board_sentences(boards: Sequence[Leaderboard]) -> list[str]:
         first, *others = board.ranked
         tied = sum(one.low == 1 for one in others)
         more = f", and {tied} more may be" if tied else ""
-        left = f" ({board.waiting} have no score yet)" if board.waiting else ""
+        left = f" (no score yet: {board.waiting})" if board.waiting else ""
         told.append(
             f"{dataset_title(board.dataset)}: {model_title(first.model)} is first of {1 + len(others)}{left}{more}."
         )
