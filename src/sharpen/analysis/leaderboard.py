@@ -11,6 +11,7 @@ from scipy import stats
 
 from sharpen.analysis.outcome import CellOutcome, Effect, Outcome
 from sharpen.analysis.runs import Side
+from sharpen.evaluation import PairedDifference
 from sharpen.models.registry import REGISTRY
 from sharpen.paper import published
 
@@ -82,19 +83,23 @@ class Leaderboard:
     @property
     def leaning(self) -> float | None:
         """Spearman's ρ between the plain score and what sharpening changes; None for fewer than four methods."""
-        after = self.sharpened
-        plain = {one.model: one.mean or 0.0 for one in self.ranked if one.model in after}
-        if len(plain) < 4:
+        plain = {one.model: one.mean or 0.0 for one in self.ranked}
+        changes = {model: difference.difference for model, (_, difference) in self.gains.items()}
+        if len(changes) < 4:
             return None
-        return float(
-            stats.spearmanr(list(plain.values()), [after[model] - mean for model, mean in plain.items()]).statistic
-        )
+        return float(stats.spearmanr([plain[model] for model in changes], list(changes.values())).statistic)
+
+    @property
+    def gains(self) -> Mapping[str, tuple[Effect, PairedDifference]]:
+        """What sharpening changes, by method, of those with a rank and pairs."""
+        known = ((one.model, one.gain, one.gain.difference) for one in self.ranked if one.gain is not None)
+        return {model: (gain, difference) for model, gain, difference in known if difference is not None}
 
     @property
     def sharpened(self) -> Mapping[str, float]:
         """The mean test score with sharpening, by method."""
-        known = ((one, one.gain.difference) for one in self.ranked if one.gain is not None)
-        return {one.model: (one.mean or 0.0) + gain.difference for one, gain in known if gain is not None}
+        plain = {one.model: one.mean or 0.0 for one in self.ranked}
+        return {model: plain[model] + difference.difference for model, (_, difference) in self.gains.items()}
 
 
 def leaderboards(field: Outcome) -> list[Leaderboard]:

@@ -84,27 +84,23 @@ def gains_table(boards: Sequence[Leaderboard]) -> Table:
     >>> gains_table([Leaderboard("cora", (Standing("gcn", 84.5, 0.5, 10, rank=1),))]).rows
     ()
     """
-    gains = {
-        (one.model, board.dataset): one.gain.difference
-        for board in boards
-        for one in board.ranked
-        if one.gain is not None and one.gain.difference is not None
+    found = {
+        board.dataset: {model: gain for model, (_, gain) in board.gains.items()} for board in boards if board.gains
     }
-    graphs = [board.dataset for board in boards if any(graph == board.dataset for _, graph in gains)]
+    models = dict.fromkeys(model for own in found.values() for model in own)
     mean = {
-        model: float(np.mean([gain.difference for (own, _), gain in gains.items() if own == model]))
-        for model in dict.fromkeys(model for model, _ in gains)
+        model: float(np.mean([own[model].difference for own in found.values() if model in own])) for model in models
     }
 
     def place(model: str, graph: str) -> Place:
-        gain = gains.get((model, graph))
+        gain = found[graph].get(model)
         return None if gain is None else Value.gain(gain.difference, gain.t_interval, gain.n, tell_n=False)
 
     return Table(
         "Does sharpening help?",
-        (Column("method", "method"), *(Column(graph, dataset_title(graph), "right") for graph in graphs)),
+        (Column("method", "method"), *(Column(graph, dataset_title(graph), "right") for graph in found)),
         tuple(
-            (model_title(model), *(place(model, graph) for graph in graphs))
+            (model_title(model), *(place(model, graph) for graph in found))
             for model in sorted(mean, key=mean.__getitem__, reverse=True)
         ),
         notes=("Sharpened − plain, paired on the draws, with 95 % t intervals; bold where they exclude zero.",),
@@ -153,25 +149,17 @@ def _order_sentences(run: Sequence[Leaderboard]) -> list[str]:
 
 def _gain_sentences(run: Sequence[Leaderboard]) -> list[str]:
     """Whom sharpening helps."""
-    gains = {
-        (board.dataset, one.model): one.gain
-        for board in run
-        for one in board.ranked
-        if one.gain is not None and one.gain.difference is not None
-    }
+    by_graph = {board.dataset: [effect for effect, _ in board.gains.values()] for board in run if board.gains}
+    gains = [effect for effects in by_graph.values() for effect in effects]
     if not gains:
         return []
     parts = []
-    for board in run:
-        verdicts = [gain.verdict for (graph, _), gain in gains.items() if graph == board.dataset]
+    for graph, effects in by_graph.items():
+        verdicts = [effect.verdict for effect in effects]
         parts.append(
-            f"{dataset_title(board.dataset)} {verdicts.count('gain')} gain, {verdicts.count('loss')} lose of {len(verdicts)}"
+            f"{dataset_title(graph)} {verdicts.count('gain')} gain, {verdicts.count('loss')} lose of {len(verdicts)}"
         )
-    sure = [
-        gain
-        for gain in gains.values()
-        if gain.verdict != "unclear" and gain.corrected_p is not None and gain.corrected_p < 0.05
-    ]
+    sure = [e for e in gains if e.verdict != "unclear" and e.corrected_p is not None and e.corrected_p < 0.05]
     up = sum(gain.verdict == "gain" for gain in sure)
     told = [
         f"Sharpening (95 % t interval): {'; '.join(parts)}. Corrected over the {len(gains)} pairs (Holm), {up} gain and "
